@@ -1,0 +1,47 @@
+"""rrl: replicable reinforcement learning with linear function approximation.
+
+The algorithms of the paper of that name, the measuring of replicability, and its experiments. Every
+name is imported when it is first used, so that ``import rrl`` costs nothing and needs nothing more
+than the part in use.
+"""
+
+from importlib import import_module
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "RandomFourierFeatures": "features",
+    "ReplicabilityEstimate": "replicability",
+    "ReplicableFittedQ": "fitted_q",
+    "ReplicableRidge": "ridge",
+    "ReplicableSecondMoment": "second_moment",
+    "Rounded": "rounding",
+    "action_agreement": "pqn.agreement",
+    "clopper_pearson": "replicability",
+    "estimate_replicability": "replicability",
+    "fingerprint": "replicability",
+    "hypergrid_round": "rounding",
+    "modal_share": "replicability",
+    "pairwise_share": "replicability",
+    "project_psd": "second_moment",
+    "ridge_weights": "ridge",
+    "shared_uniform": "randomness",
+}
+_MODULES = ("datasets", "experiments", "plotting", "pqn", "theory")
+
+__all__ = sorted([*_HOME, "theory"])
+
+
+def __getattr__(name):
+    if name in _HOME:
+        value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    elif name in _MODULES:
+        value = import_module(f"{__name__}.{name}")
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__():
+    return sorted({*globals(), *_HOME, *_MODULES})

@@ -1,0 +1,148 @@
+"""Random Fourier features (Section 6.1): a fixed, shared, bounded feature map."""
+
+from numbers import Integral, Real
+
+import numpy as np
+from scipy.special import ndtri
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .randomness import shared_uniform
+from .rounding import as_float64
+
+__all__ = ["RandomFourierFeatures"]
+
+
+def rowwise_product(a, b):
+    """Matrix product a @ b whose every row has the same bits whatever batch it comes in.
+
+    BLAS sums in an order that depends on the number of rows, which can flip a greedy action between
+    a batch and a single state; here each row is summed from left to right.
+
+    Parameters
+    ----------
+    a : ndarray, shape (n, d)
+    b : ndarray, shape (d, m)
+
+    Returns
+    -------
+    ndarray, shape (n, m)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrl.features import rowwise_product
+    >>> rowwise_product(np.ones((2, 3)), np.arange(6.0).reshape(3, 2))
+    array([[6., 9.],
+           [6., 9.]])
+    """
+    total = np.zeros((len(a), b.shape[1]))
+    for column, row in zip(a.T, b, strict=True):
+        total += column[:, None] * row
+    return total
+
+
+class RandomFourierFeatures(TransformerMixin, BaseEstimator):
+    """Features sqrt(2/D) [cos(Wx), sin(Wx)] with Gaussian frequencies W drawn from the shared seed.
+
+    Every feature vector has norm exactly 1, as Assumptions 2.1 and 3.1 ask, and inner products
+    approximate the Gaussian kernel exp(-norm(x - x')^2 / (2 length_scale^2)) (Rahimi and Recht, 2007).
+
+    Parameters
+    ----------
+    n_components : int, default=32
+        The number of features D, even: D / 2 frequencies.
+    length_scale : float, default=1.0
+        Of the kernel, in the units of the scaled inputs.
+    scale : array_like, shape (n_features_in,), optional
+        Inputs are divided by it. It must be shared by all runs, never taken from one run's sample.
+    shared_seed : int, default=0
+        The paper's random string r: the features are part of the internal randomness.
+    key : tuple, default=()
+        Name of this map where several share one seed.
+
+    Attributes
+    ----------
+    frequencies_ : ndarray, shape (n_features_in, D / 2)
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrl import RandomFourierFeatures
+    >>> features = RandomFourierFeatures(n_components=8, shared_seed=1).fit(np.zeros((1, 4)))
+    >>> phi = features.transform(np.ones((3, 4)))
+    >>> phi.shape, bool(np.allclose((phi**2).sum(axis=1), 1))
+    ((3, 8), True)
+    """
+
+    def __init__(self, n_components=32, *, length_scale=1.0, scale=None, shared_seed=0, key=()):
+        self.n_components = n_components
+        self.length_scale = length_scale
+        self.scale = scale
+        self.shared_seed = shared_seed
+        self.key = key
+
+    def fit(self, X, y=None):
+        """Draw the frequencies; of X only the number of columns is used.
+
+        Parameters
+        ----------
+        X : array_like, shape (n_samples, n_features)
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self
+        """
+        if not isinstance(self.n_components, Integral) or self.n_components < 2 or self.n_components % 2:
+            raise ValueError(f"n_components must be an even integer >= 2, got {self.n_components!r}")
+        if not (isinstance(self.length_scale, Real) and np.isfinite(self.length_scale) and self.length_scale > 0):
+            raise ValueError(f"length_scale must be a positive number, got {self.length_scale!r}")
+        X = validate_data(self, X)
+        scale = np.ones(X.shape[1]) if self.scale is None else as_float64("scale", self.scale)
+        if scale.shape != (X.shape[1],) or not (np.isfinite(scale).all() and (scale > 0).all()):
+            raise ValueError(f"scale must hold {X.shape[1]} positive numbers, got {self.scale!r}")
+        # Row by row over frequencies, so that more features extend the same list.
+        uniform = shared_uniform(self.shared_seed, ("fourier", self.key), (self.n_components // 2, X.shape[1]))
+        normal = ndtri(uniform + 2.0**-54)
+        self.frequencies_ = normal.T / (self.length_scale * scale[:, None])
+        return self
+
+    def transform(self, X):
+        """Map inputs to features.
+
+        Parameters
+        ----------
+        X : array_like, shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of float64, shape (n_samples, n_components)
+            Rows of norm 1.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=np.float64)
+        angles = rowwise_product(X, self.frequencies_)
+        return np.hstack([np.cos(angles), np.sin(angles)]) * np.sqrt(2 / self.n_components)
+
+    @property
+    def _n_features_out(self):
+        return self.n_components
+
+    def get_feature_names_out(self, input_features=None):
+        """Names of the features: cos0, cos1, ..., sin0, sin1, ...
+
+        Parameters
+        ----------
+        input_features : None
+            Ignored.
+
+        Returns
+        -------
+        ndarray of str, shape (n_components,)
+        """
+        check_is_fitted(self)
+        half = self.n_components // 2
+        return np.array([f"{name}{i}" for name in ("cos", "sin") for i in range(half)], dtype=object)

@@ -1,0 +1,224 @@
+"""Definition 2.2 as a measurement: paired runs, exact confidence limits, shares of identical outputs."""
+
+import hashlib
+from dataclasses import dataclass
+from numbers import Integral
+
+import numpy as np
+from scipy.special import betaincinv
+
+__all__ = [
+    "ReplicabilityEstimate",
+    "clopper_pearson",
+    "estimate_replicability",
+    "fingerprint",
+    "modal_share",
+    "pairwise_share",
+]
+
+
+def fingerprint(codes):
+    """SHA-256 of integer codes, the same on every machine.
+
+    Parameters
+    ----------
+    codes : array_like of int, or a sequence of such arrays
+        Grid codes. Floats are refused: they are not what replicability compares.
+
+    Returns
+    -------
+    str
+        64 hexadecimal digits; the shapes count too.
+
+    Examples
+    --------
+    >>> from rrl.replicability import fingerprint
+    >>> fingerprint([1, -2])[:12]
+    'b73cde1d8154'
+    """
+    if isinstance(codes, (list, tuple)) and any(isinstance(part, np.ndarray) for part in codes):
+        parts = codes
+    else:
+        parts = [codes]
+    digest = hashlib.sha256()
+    for part in map(np.asarray, parts):
+        if part.dtype.kind not in "iu":
+            raise TypeError(f"codes must be integers, got dtype {part.dtype}: compare grid codes, never floats")
+        digest.update(repr(part.shape).encode() + part.astype("<i8").tobytes())
+    return digest.hexdigest()
+
+
+def clopper_pearson(successes, trials, confidence=0.95):
+    """Exact two-sided confidence interval for a probability.
+
+    Parameters
+    ----------
+    successes, trials : int
+        0 <= successes <= trials, trials >= 1.
+    confidence : float, default=0.95
+        Coverage, at least this whatever the true probability.
+
+    Returns
+    -------
+    (float, float)
+        Lower and upper limit.
+
+    Examples
+    --------
+    >>> from rrl.replicability import clopper_pearson
+    >>> low, high = clopper_pearson(0, 60)
+    >>> low, round(high, 4)
+    (0.0, 0.0596)
+    """
+    if not (isinstance(successes, Integral) and isinstance(trials, Integral) and 0 <= successes <= trials and trials):
+        raise ValueError(f"need integers 0 <= successes <= trials, trials >= 1, got {successes!r} and {trials!r}")
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must lie strictly between 0 and 1, got {confidence!r}")
+    tail = (1 - confidence) / 2
+    low = 0.0 if successes == 0 else float(betaincinv(successes, trials - successes + 1, tail))
+    high = 1.0 if successes == trials else float(betaincinv(successes + 1, trials - successes, 1 - tail))
+    return low, high
+
+
+@dataclass(frozen=True)
+class ReplicabilityEstimate:
+    """Result of :func:`estimate_replicability`.
+
+    Attributes
+    ----------
+    n_pairs, n_disagree : int
+        Pairs of runs, and those whose codes differ.
+    rho : float
+        The share that differ: the estimate of Definition 2.2's probability.
+    upper : float
+        One-sided exact upper limit at `confidence`: the algorithm is upper-replicable on this
+        distribution unless an event of probability 1 - confidence happened.
+    confidence : float
+        Of `upper`.
+    """
+
+    n_pairs: int
+    n_disagree: int
+    rho: float
+    upper: float
+    confidence: float
+
+
+def _pair_disagrees(run, seeds):
+    shared, first, second = seeds
+    # The shared seed is a plain int, the data generators are spawned: no stream is used twice.
+    shared_seed = int(shared.generate_state(1, np.uint64)[0] >> np.uint64(1))
+    one, two = (run(shared_seed, np.random.default_rng(data)) for data in (first, second))
+    return fingerprint(one) != fingerprint(two)
+
+
+def estimate_replicability(run, *, n_pairs, confidence=0.95, seed, n_jobs=1):
+    """Estimate rho of Definition 2.2 from independent pairs of runs.
+
+    Every pair draws its own shared seed and two independent data generators, so the pairs are
+    independent and the number that differ is binomial.
+
+    Parameters
+    ----------
+    run : callable
+        ``run(shared_seed, rng)`` draws data from `rng`, runs the algorithm and returns its integer
+        codes (an array or a sequence of arrays).
+    n_pairs : int
+        How many pairs. With no disagreement in n pairs, rho <= 3 / n at 95%.
+    confidence : float, default=0.95
+        Of the exact upper limit (Clopper-Pearson, one-sided).
+    seed : int
+        Seed of the whole measurement; 0 is a seed like any other.
+    n_jobs : int, default=1
+        Worker processes (joblib). The result does not depend on it.
+
+    Returns
+    -------
+    ReplicabilityEstimate
+
+    Examples
+    --------
+    >>> from rrl import estimate_replicability, hypergrid_round
+    >>> def mean_of_coins(shared_seed, rng):
+    ...     return hypergrid_round(rng.binomial(1000, 0.3) / 1000, 0.1, shared_seed=shared_seed).codes
+    >>> estimate = estimate_replicability(mean_of_coins, n_pairs=200, seed=0)
+    >>> estimate.n_pairs, estimate.rho < 0.3 < estimate.upper + 0.2
+    (200, True)
+    """
+    if not isinstance(n_pairs, Integral) or n_pairs < 1:
+        raise ValueError(f"n_pairs must be a positive integer, got {n_pairs!r}")
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must lie strictly between 0 and 1, got {confidence!r}")
+    if not isinstance(seed, Integral) or seed < 0:
+        raise ValueError(f"seed must be a non-negative integer, got {seed!r}")
+    pairs = [sequence.spawn(3) for sequence in np.random.SeedSequence(int(seed)).spawn(int(n_pairs))]
+    if n_jobs == 1:
+        differ = [_pair_disagrees(run, pair) for pair in pairs]
+    else:
+        from joblib import Parallel, delayed
+
+        differ = Parallel(n_jobs=n_jobs)(delayed(_pair_disagrees)(run, pair) for pair in pairs)
+    count = int(sum(differ))
+    upper = 1.0 if count == n_pairs else float(betaincinv(count + 1, n_pairs - count, confidence))
+    return ReplicabilityEstimate(int(n_pairs), count, count / n_pairs, upper, confidence)
+
+
+def _group_sizes(codes):
+    codes = np.asarray(codes)
+    if codes.dtype.kind not in "iu":
+        raise TypeError(f"codes must be integers, got dtype {codes.dtype}: compare grid codes, never floats")
+    if codes.ndim == 0 or len(codes) == 0:
+        raise ValueError(f"codes must hold at least one run on its first axis, got shape {codes.shape}")
+    rows = codes.reshape(len(codes), -1)
+    return np.unique(rows, axis=0, return_counts=True)[1] if rows.shape[1] else np.array([len(rows)])
+
+
+def modal_share(codes):
+    """Share of runs with the most common output: the paper's measure in Figure 1.
+
+    A modal share m bounds the pairwise disagreement rho-hat only to 1 - m <= rho-hat <= 1 - m^2.
+
+    Parameters
+    ----------
+    codes : array_like of int, shape (n_runs, ...)
+        One output a run.
+
+    Returns
+    -------
+    float
+        In [1 / n_runs, 1].
+
+    Examples
+    --------
+    >>> from rrl import modal_share
+    >>> modal_share([[0, 1], [0, 1], [0, 2], [0, 1]])
+    0.75
+    """
+    sizes = _group_sizes(codes)
+    return float(sizes.max() / sizes.sum())
+
+
+def pairwise_share(codes):
+    """Share of pairs of distinct runs with identical outputs: unbiased for 1 - rho given the seed.
+
+    Parameters
+    ----------
+    codes : array_like of int, shape (n_runs, ...)
+        One output a run, at least two runs.
+
+    Returns
+    -------
+    float
+        In [0, 1].
+
+    Examples
+    --------
+    >>> from rrl import pairwise_share
+    >>> pairwise_share([[0, 1], [0, 1], [0, 2], [0, 1]])
+    0.5
+    """
+    sizes = _group_sizes(codes)
+    n = sizes.sum()
+    if n < 2:
+        raise ValueError("codes must hold at least two runs for a pair")
+    return float((sizes * (sizes - 1)).sum() / (n * (n - 1)))

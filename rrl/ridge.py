@@ -1,0 +1,258 @@
+"""Algorithm 2, R-Ridge-Regression: ridge weights rounded to the shared random grid."""
+
+from numbers import Integral, Real
+
+import numpy as np
+from scipy import linalg
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from . import theory
+from .rounding import check_bin_width, hypergrid_round
+
+__all__ = ["ReplicableRidge", "ridge_weights"]
+
+#: Rows are converted and multiplied in blocks of about this many numbers, which bounds the memory.
+BLOCK_ENTRIES = 2**20
+
+
+def row_blocks(X):
+    """Cut the rows of X into float64 blocks: (slice, block) pairs, whatever X's type and size."""
+    rows = max(1, BLOCK_ENTRIES // max(1, X.shape[1]))
+    for start in range(0, X.shape[0], rows):
+        part = slice(start, start + rows)
+        yield part, np.asarray(X[part], dtype=np.float64)
+
+
+def check_sums(**sums):
+    """Refuse sums of products that overflowed."""
+    for name, value in sums.items():
+        if not np.isfinite(value).all():
+            raise ValueError(f"{name} overflows float64: rescale the data (the paper assumes norms of at most 1)")
+
+
+def check_weights(sample_weight, n_samples):
+    """Return sample weights as float64 of shape (n_samples,), non-negative with a positive sum."""
+    if isinstance(sample_weight, Real):
+        sample_weight = np.full(n_samples, sample_weight)
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    if weight.shape != (n_samples,):
+        raise ValueError(f"sample_weight.shape == {weight.shape}, expected ({n_samples},)!")
+    if not (np.isfinite(weight).all() and (weight >= 0).all() and weight.sum() > 0):
+        raise ValueError("sample_weight must be finite and non-negative with a positive sum")
+    return weight
+
+
+def resolve_bin_width(bin_width, d, epsilon, delta, rho, formula):
+    """Turn the ``bin_width`` argument of an estimator into a number, or None for no rounding."""
+    if bin_width is None:
+        return None
+    if isinstance(bin_width, str):
+        names = {"theorem": "corrected", "printed": "printed"}
+        if bin_width not in names:
+            raise ValueError(f"bin_width must be 'theorem', 'printed', a number or None, got {bin_width!r}")
+        return formula(d, epsilon, delta, rho, version=names[bin_width])
+    return check_bin_width(bin_width, ())
+
+
+def ridge_weights(gram, moment, penalty):
+    """Solve (gram + penalty I) w = moment, the normal equations of ridge regression.
+
+    Parameters
+    ----------
+    gram : array_like, shape (d, d)
+        Mean of x x', symmetric and positive semidefinite.
+    moment : array_like, shape (d,) or (d, m)
+        Mean of x y.
+    penalty : float
+        The paper's lambda >= 0, average form (erratum E1). At 0 with a singular `gram` the answer is
+        the solution of least norm.
+
+    Returns
+    -------
+    ndarray, shape (d,) or (d, m)
+        The minimiser of mean squared error + penalty * norm(w)^2.
+
+    Examples
+    --------
+    >>> from rrl import ridge_weights
+    >>> ridge_weights([[1.0, 0.0], [0.0, 0.5]], [1.0, 1.0], 0.5)
+    array([0.66666667, 1.        ])
+    """
+    system = np.array(gram, dtype=np.float64)
+    system[np.diag_indices_from(system)] += penalty
+    try:
+        return linalg.cho_solve(linalg.cho_factor(system, lower=True), moment)
+    except linalg.LinAlgError:
+        return linalg.lstsq(system, moment)[0]
+
+
+class ReplicableRidge(RegressorMixin, BaseEstimator):
+    """Replicable ridge regression (Algorithm 2, Theorem 3.1).
+
+    Minimises mean squared error + penalty * norm(w)^2 and rounds the weights to a random grid that
+    every run with the same ``shared_seed`` shares. Two fits on independent samples of one
+    distribution then return the same ``codes_`` with probability at least 1 - rho once there are
+    :func:`rrl.theory.ridge_sample_size` rows. There is no intercept: add a column of ones for one.
+
+    Parameters
+    ----------
+    penalty : float, default=1.0
+        The paper's lambda >= 0 in *average* form. scikit-learn's ``Ridge(alpha=...)`` penalises the
+        sum of squares: alpha = n_samples * penalty.
+    bin_width : {"theorem", "printed"}, float or None, default="theorem"
+        The paper's alpha: from Theorem 3.1 with the repaired constant, as printed, a number, or no
+        rounding (``codes_`` is then None).
+    epsilon, delta, rho : float
+        Accuracy, failure probability and replicability parameter for the first two; rho > 2 delta.
+    shared_seed : int, default=0
+        The paper's random string r.
+    key : tuple, default=()
+        Name of this estimator where several share one seed (erratum E2).
+
+    Attributes
+    ----------
+    coef_ : ndarray, shape (n_features_in_,)
+        Rounded weights, rebuilt from the codes.
+    unrounded_coef_ : ndarray, shape (n_features_in_,)
+        Plain ridge weights.
+    codes_ : ndarray of int64, shape (n_features_in_,), or None
+        Grid cells of the weights: what two runs compare.
+    bin_width_ : float or None
+        The bin width that was used.
+    n_samples_seen_ : int
+        Rows seen by ``fit`` and ``partial_fit``.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrl import ReplicableRidge
+    >>> def lab(seed):
+    ...     rng = np.random.default_rng(seed)
+    ...     X = rng.uniform(-0.5, 0.5, size=(20_000, 2))
+    ...     y = X @ [1.0, -2.0] + rng.normal(scale=0.1, size=20_000)
+    ...     return ReplicableRidge(penalty=0.01, bin_width=0.2, shared_seed=5).fit(X, y)
+    >>> one, two = lab(1), lab(2)
+    >>> bool((one.unrounded_coef_ == two.unrounded_coef_).all())
+    False
+    >>> bool((one.codes_ == two.codes_).all())
+    True
+    """
+
+    def __init__(
+        self,
+        penalty=1.0,
+        *,
+        bin_width="theorem",
+        epsilon=0.1,
+        delta=0.01,
+        rho=0.1,
+        shared_seed=0,
+        key=(),
+    ):
+        self.penalty = penalty
+        self.bin_width = bin_width
+        self.epsilon = epsilon
+        self.delta = delta
+        self.rho = rho
+        self.shared_seed = shared_seed
+        self.key = key
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        # An average-form penalty of 1 and a coarse grid are not made for scikit-learn's toy data.
+        tags.regressor_tags.poor_score = True
+        return tags
+
+    def fit(self, X, y, sample_weight=None):
+        """Fit on a whole sample, forgetting what was seen before.
+
+        Parameters
+        ----------
+        X : array_like, shape (n_samples, n_features)
+            Any real type, also read-only or memory-mapped; read in blocks, in float64.
+        y : array_like, shape (n_samples,)
+            Labels.
+        sample_weight : array_like, shape (n_samples,), optional
+            Non-negative weights; an integer weight equals that many copies of the row.
+
+        Returns
+        -------
+        self
+        """
+        return self._update(X, y, sample_weight, reset=True)
+
+    def partial_fit(self, X, y, sample_weight=None):
+        """Add a batch. The codes after the last batch are those of one fit on all rows.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in :meth:`fit`.
+
+        Returns
+        -------
+        self
+        """
+        return self._update(X, y, sample_weight, reset=not hasattr(self, "_gram"))
+
+    def _update(self, X, y, sample_weight, reset):
+        self._check_parameters()
+        X, y = validate_data(self, X, y, y_numeric=True, reset=reset)
+        d = X.shape[1]
+        width = resolve_bin_width(self.bin_width, d, self.epsilon, self.delta, self.rho, theory.ridge_bin_width)
+        weight = None if sample_weight is None else check_weights(sample_weight, len(y))
+        gram, moment, total, seen = (
+            (np.zeros((d, d)), np.zeros(d), 0.0, 0)
+            if reset
+            else (self._gram.copy(), self._moment.copy(), self._total, self.n_samples_seen_)
+        )
+        with np.errstate(over="ignore", invalid="ignore"):
+            for part, block in row_blocks(X):
+                labels = np.asarray(y[part], dtype=np.float64)
+                if weight is not None:
+                    root = np.sqrt(weight[part])
+                    block, labels = block * root[:, None], labels * root
+                gram += block.T @ block
+                moment += block.T @ labels
+        check_sums(**{"X'X": gram, "X'y": moment})
+        total += len(y) if weight is None else weight.sum()
+        weights = ridge_weights(gram / total, moment / total, self.penalty)
+
+        rounded = (
+            None
+            if width is None
+            else hypergrid_round(weights, width, shared_seed=self.shared_seed, key=("ridge", self.key))
+        )
+        self._gram, self._moment, self._total = gram, moment, total
+        self.n_samples_seen_ = seen + len(y)
+        self.bin_width_ = width
+        self.unrounded_coef_ = weights
+        self.codes_ = None if rounded is None else rounded.codes
+        self.coef_ = weights if rounded is None else rounded.values
+        return self
+
+    def _check_parameters(self):
+        if not (isinstance(self.penalty, Real) and np.isfinite(self.penalty) and self.penalty >= 0):
+            raise ValueError(f"penalty must be a finite number >= 0, got {self.penalty!r}")
+        if not isinstance(self.shared_seed, Integral) or isinstance(self.shared_seed, bool):
+            raise TypeError(f"shared_seed must be an integer, got {self.shared_seed!r}")
+
+    def predict(self, X):
+        """Predict labels with the rounded weights.
+
+        Parameters
+        ----------
+        X : array_like, shape (n_samples, n_features)
+            Features, in the columns' order of the fit.
+
+        Returns
+        -------
+        ndarray, shape (n_samples,)
+            X @ coef_.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False)
+        return np.concatenate([block @ self.coef_ for _, block in row_blocks(X)])

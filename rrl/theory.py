@@ -1,0 +1,406 @@
+"""The paper's bounds as pure functions of its symbols, every constant explicit.
+
+``version="printed"`` is the formula as the paper prints it (or as its proof derives it where the
+statement hides a constant in Omega); ``version="corrected"`` is the repaired one, with the erratum
+named in the docstring. Nothing here looks at data.
+"""
+
+import numpy as np
+
+__all__ = [
+    "disagreement_probability",
+    "fixed_design_penalty",
+    "fixed_design_sample_size",
+    "ridge_bin_width",
+    "ridge_sample_size",
+    "ridge_weight_bound",
+    "rounding_disagreement_bound",
+    "rounding_error_bound",
+    "second_moment_bin_width",
+    "second_moment_sample_size",
+    "slack",
+]
+
+VERSIONS = ("corrected", "printed")
+
+
+def _check_version(version):
+    if version not in VERSIONS:
+        raise ValueError(f"version must be one of {VERSIONS}, got {version!r}")
+
+
+def _check_positive(**symbols):
+    for name, value in symbols.items():
+        if not (np.isfinite(value) and value > 0):
+            raise ValueError(f"{name} must be positive and finite, got {value!r}")
+
+
+def _check_probability(**symbols):
+    for name, value in symbols.items():
+        if not 0 < value < 1:
+            raise ValueError(f"{name} must lie strictly between 0 and 1, got {value!r}")
+
+
+def slack(rho, delta):
+    """The share of rho that is left for rounding, rho' = rho - 2 delta (erratum E9).
+
+    Both runs may miss their accuracy event, each with probability delta; only the rest of rho pays
+    for the grid. The theorems need it positive, which the paper does not state.
+
+    Parameters
+    ----------
+    rho, delta : float
+        Replicability parameter and failure probability, in (0, 1).
+
+    Returns
+    -------
+    float
+        rho - 2 delta.
+
+    Raises
+    ------
+    ValueError
+        If rho <= 2 delta.
+
+    Examples
+    --------
+    >>> from rrl.theory import slack
+    >>> round(slack(0.1, 0.01), 12)
+    0.08
+    """
+    _check_probability(rho=rho, delta=delta)
+    rest = rho - 2 * delta
+    if rest <= 0:
+        raise ValueError(f"rho must exceed 2 * delta, got rho={rho!r} and delta={delta!r}")
+    return rest
+
+
+def rounding_error_bound(d1, d2, bin_width):
+    """Lemma 2.1: the Frobenius distance from a d1 x d2 matrix to its rounding, sqrt(d1 d2) alpha / 2.
+
+    Parameters
+    ----------
+    d1, d2 : int
+        Shape of the matrix.
+    bin_width : float
+        The paper's alpha.
+
+    Returns
+    -------
+    float
+        The bound, reached when every entry lies on a cell's edge.
+
+    Examples
+    --------
+    >>> from rrl.theory import rounding_error_bound
+    >>> rounding_error_bound(4, 1, 0.2)
+    0.2
+    """
+    _check_positive(d1=d1, d2=d2, bin_width=bin_width)
+    return float(np.sqrt(d1 * d2) * bin_width / 2)
+
+
+def rounding_disagreement_bound(d1, d2, distance, bin_width, version="corrected"):
+    """Lemma 2.1: bound on the probability that two matrices are rounded differently.
+
+    Printed: d1 d2 Delta / alpha. Corrected (sharper): sqrt(d1 d2) Delta / alpha, by the union bound
+    over entries and Cauchy-Schwarz. Neither is clipped at 1.
+
+    Parameters
+    ----------
+    d1, d2 : int
+        Shape of the matrices.
+    distance : float
+        The paper's Delta, their Frobenius distance.
+    bin_width : float
+        The paper's alpha.
+    version : {"corrected", "printed"}
+        Which of the two.
+
+    Returns
+    -------
+    float
+        The bound.
+
+    Examples
+    --------
+    >>> from rrl.theory import rounding_disagreement_bound
+    >>> rounding_disagreement_bound(4, 1, 0.125, 2.0, version="printed")
+    0.25
+    >>> rounding_disagreement_bound(4, 1, 0.125, 2.0)
+    0.125
+    """
+    _check_version(version)
+    _check_positive(d1=d1, d2=d2, bin_width=bin_width)
+    if not distance >= 0:
+        raise ValueError(f"distance must be non-negative, got {distance!r}")
+    factor = d1 * d2 if version == "printed" else np.sqrt(d1 * d2)
+    return float(factor * distance / bin_width)
+
+
+def disagreement_probability(differences, bin_width):
+    """The exact law behind Lemma 2.1: Pr[codes differ] = 1 - prod(1 - min(1, abs(delta_i) / alpha)).
+
+    Parameters
+    ----------
+    differences : array_like, shape (..., d)
+        Differences delta_i between the entries of two estimates; the last axis holds the entries.
+    bin_width : float or array_like
+        The paper's alpha, or one for each entry.
+
+    Returns
+    -------
+    float or ndarray, shape (...)
+        Probability over the shared offsets.
+
+    Examples
+    --------
+    >>> from rrl.theory import disagreement_probability
+    >>> round(disagreement_probability([0.1, 0.1], 1.0), 12)
+    0.19
+    """
+    agree = np.prod(1 - np.minimum(1, np.abs(differences) / np.asarray(bin_width)), axis=-1)
+    return float(1 - agree) if np.ndim(agree) == 0 else 1 - agree
+
+
+def ridge_bin_width(d, epsilon, delta, rho, version="corrected"):
+    """Bin width alpha of Algorithm 2 (Theorem 3.1).
+
+    Printed: d eps / (d^{3/2} + rho'). Corrected: twice that, which spends all of eps instead of half
+    and makes the paper's own choice of Delta right (erratum E15).
+
+    Parameters
+    ----------
+    d : int
+        Number of features.
+    epsilon, delta, rho : float
+        Accuracy, failure probability, replicability parameter; rho > 2 delta.
+    version : {"corrected", "printed"}
+        Which of the two.
+
+    Returns
+    -------
+    float
+        The bin width, in the units of epsilon.
+
+    Examples
+    --------
+    >>> from rrl.theory import ridge_bin_width
+    >>> round(ridge_bin_width(4, 0.1, 0.01, 0.1), 6)
+    0.09901
+    """
+    _check_version(version)
+    _check_positive(d=d, epsilon=epsilon)
+    rest = slack(rho, delta)
+    printed = d * epsilon / (d**1.5 + rest)
+    return float(printed if version == "printed" else 2 * printed)
+
+
+def ridge_weight_bound(label_bound, penalty):
+    """Largest norm of a ridge solution in average form: Y / (2 sqrt(lambda)) (erratum E14).
+
+    The paper takes a supremum over norm(theta) <= B although its ridge problem is unconstrained; this
+    is a B that always holds.
+
+    Parameters
+    ----------
+    label_bound : float
+        The paper's Y >= abs(y).
+    penalty : float
+        The paper's lambda, average form.
+
+    Returns
+    -------
+    float
+        The bound.
+
+    Examples
+    --------
+    >>> from rrl.theory import ridge_weight_bound
+    >>> ridge_weight_bound(1.0, 0.25)
+    1.0
+    """
+    _check_positive(label_bound=label_bound, penalty=penalty)
+    return float(label_bound / (2 * np.sqrt(penalty)))
+
+
+def ridge_sample_size(d, epsilon, delta, rho, penalty, label_bound=1.0, weight_bound=None, version="corrected"):
+    """Samples N that Theorem 3.1 asks for.
+
+    Printed (last line of its proof): 25 (B+Y)^2 d^3 log(2/delta) / (lambda eps rho')^2. Corrected:
+    25 (B+Y)^2 (d^{3/2} + rho')^2 log(2/delta) / (lambda eps rho')^2, at most 100 (B+Y)^2 d^3 ...
+    (erratum E15); valid with ``ridge_bin_width(..., version="corrected")``.
+
+    Parameters
+    ----------
+    d : int
+        Number of features.
+    epsilon, delta, rho : float
+        Accuracy, failure probability, replicability parameter; rho > 2 delta.
+    penalty : float
+        The paper's lambda, average form (erratum E1).
+    label_bound : float, default=1
+        The paper's Y.
+    weight_bound : float, optional
+        The paper's B; by default :func:`ridge_weight_bound`.
+    version : {"corrected", "printed"}
+        Which of the two.
+
+    Returns
+    -------
+    float
+        The bound on N.
+
+    Examples
+    --------
+    >>> from rrl.theory import ridge_sample_size
+    >>> f"{ridge_sample_size(4, 0.1, 0.01, 0.1, penalty=0.1):.3g}"
+    '9e+10'
+    """
+    _check_version(version)
+    _check_positive(d=d, epsilon=epsilon, penalty=penalty, label_bound=label_bound)
+    rest = slack(rho, delta)
+    if weight_bound is None:
+        weight_bound = ridge_weight_bound(label_bound, penalty)
+    _check_positive(weight_bound=weight_bound)
+    dimension = d**1.5 if version == "printed" else d**1.5 + rest
+    root = (weight_bound + label_bound) * dimension / (penalty * epsilon * rest)
+    return float(25 * root**2 * np.log(2 / delta))
+
+
+def fixed_design_penalty(epsilon, k, theta_norm):
+    """The penalty of Theorem 3.2, lambda = eps^2 / (4 k norm(theta*)^2).
+
+    Parameters
+    ----------
+    epsilon : float
+        Accuracy of every prediction.
+    k : float
+        Core-set constant of Definition 3.1.
+    theta_norm : float
+        Norm of the true weights.
+
+    Returns
+    -------
+    float
+        lambda, average form: the bias sqrt(k lambda) norm(theta*) is then at most eps / 2.
+
+    Examples
+    --------
+    >>> from rrl.theory import fixed_design_penalty
+    >>> round(fixed_design_penalty(0.2, 4, 1.0), 12)
+    0.0025
+    """
+    _check_positive(epsilon=epsilon, k=k, theta_norm=theta_norm)
+    return float(epsilon**2 / (4 * k * theta_norm**2))
+
+
+def fixed_design_sample_size(
+    d, k, epsilon, delta, rho, theta_norm=1.0, label_bound=1.0, weight_bound=None, version="corrected"
+):
+    """Samples N of Theorem 3.2: Theorem 3.1 at accuracy eps/2 and the penalty of the theorem.
+
+    Printed: 1600 (B+Y)^2 d^3 k^2 norm(theta*)^4 log(2/delta) / (eps^6 rho'^2), the exponents of the
+    statement with the constant that its proof implies. Corrected: the same chain with the corrected
+    Theorem 3.1.
+
+    Parameters
+    ----------
+    d : int
+        Number of features.
+    k : float
+        Core-set constant of Definition 3.1.
+    epsilon, delta, rho : float
+        Accuracy, failure probability, replicability parameter; rho > 2 delta.
+    theta_norm, label_bound : float
+        Norm of the true weights and the paper's Y.
+    weight_bound : float, optional
+        The paper's B; by default :func:`ridge_weight_bound` at the theorem's penalty.
+    version : {"corrected", "printed"}
+        Which of the two.
+
+    Returns
+    -------
+    float
+        The bound on N.
+
+    Examples
+    --------
+    >>> from rrl.theory import fixed_design_sample_size
+    >>> f"{fixed_design_sample_size(4, 4, 0.5, 0.01, 0.1):.3g}"
+    '2.21e+12'
+    """
+    penalty = fixed_design_penalty(epsilon, k, theta_norm)
+    return ridge_sample_size(d, epsilon / 2, delta, rho, penalty, label_bound, weight_bound, version)
+
+
+def second_moment_bin_width(d, epsilon, delta, rho, version="corrected"):
+    """Bin width alpha of Algorithm 3 (Theorem 3.3).
+
+    Printed: d^2 eps / (d^3 + rho'). Corrected: twice that (erratum E15).
+
+    Parameters
+    ----------
+    d : int
+        Number of features.
+    epsilon, delta, rho : float
+        Accuracy in Frobenius norm, failure probability, replicability parameter; rho > 2 delta.
+    version : {"corrected", "printed"}
+        Which of the two.
+
+    Returns
+    -------
+    float
+        The bin width.
+
+    Examples
+    --------
+    >>> from rrl.theory import second_moment_bin_width
+    >>> round(second_moment_bin_width(2, 0.1, 0.01, 0.1), 6)
+    0.09901
+    """
+    _check_version(version)
+    _check_positive(d=d, epsilon=epsilon)
+    rest = slack(rho, delta)
+    printed = d**2 * epsilon / (d**3 + rest)
+    return float(printed if version == "printed" else 2 * printed)
+
+
+def second_moment_sample_size(d, epsilon, delta, rho, t=1, version="corrected"):
+    """Samples N = t M that Theorem 3.3 asks for, M of each of t distributions.
+
+    Printed (last line of its proof): M = 8 t d^8 log(2 d^2/delta) / (eps rho')^2. Corrected:
+    M = 2 t d^2 (d^3 + rho')^2 log(2 d^2/delta) / (eps rho')^2, valid with the corrected bin width.
+    The printed statement has rho - delta in place of rho' = rho - 2 delta (erratum E9).
+
+    Parameters
+    ----------
+    d : int
+        Number of features.
+    epsilon, delta, rho : float
+        Accuracy in Frobenius norm, failure probability, replicability parameter; rho > 2 delta.
+    t : int, default=1
+        Number of distributions; the estimated matrix is the sum of their t second moments (E8).
+    version : {"corrected", "printed"}
+        Which of the two.
+
+    Returns
+    -------
+    float
+        The bound on N = t M.
+
+    Examples
+    --------
+    >>> from rrl.theory import second_moment_sample_size
+    >>> f"{second_moment_sample_size(2, 0.1, 0.01, 0.1):.3g}"
+    '5.46e+07'
+    """
+    _check_version(version)
+    _check_positive(d=d, epsilon=epsilon, t=t)
+    rest = slack(rho, delta)
+    log = np.log(2 * d**2 / delta)
+    if version == "printed":
+        per_round = 8 * t * d**8 * log / (epsilon * rest) ** 2
+    else:
+        per_round = 2 * t * d**2 * (d**3 + rest) ** 2 * log / (epsilon * rest) ** 2
+    return float(t * per_round)
