@@ -39,7 +39,7 @@ def check_weights(sample_weight, n_samples):
     if weight.shape != (n_samples,):
         raise ValueError(f"sample_weight.shape == {weight.shape}, expected ({n_samples},)!")
     if not (np.isfinite(weight).all() and (weight >= 0).all() and weight.sum() > 0):
-        raise ValueError("sample_weight must be finite and non-negative with a positive sum")
+        raise ValueError("sample_weight must be finite, non-negative and not all zero")
     return weight
 
 

@@ -7,7 +7,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from . import theory
-from .ridge import check_sums, resolve_bin_width, row_blocks
+from .ridge import check_sums, check_weights, resolve_bin_width, row_blocks
 from .rounding import as_float64, check_finite, hypergrid_round
 
 __all__ = ["ReplicableSecondMoment", "project_psd", "round_symmetric"]
@@ -105,8 +105,8 @@ class ReplicableSecondMoment(BaseEstimator):
     shared_seed : int, default=0
         The paper's random string r.
     n_rounds : int, default=1
-        The paper's t: the rows are t batches of equal size, and the estimate is the *sum* of their
-        second moments, t times the mean over rows (erratum E8).
+        The paper's t: the rows are t batches of equal size (equal total weight), and the estimate is the
+        *sum* of their second moments, t times the mean over rows (erratum E8).
     key : tuple, default=()
         Name of this estimator where several share one seed.
 
@@ -144,7 +144,7 @@ class ReplicableSecondMoment(BaseEstimator):
         self.n_rounds = n_rounds
         self.key = key
 
-    def fit(self, X, y=None):
+    def fit(self, X, y=None, sample_weight=None):
         """Estimate from a whole sample, forgetting what was seen before.
 
         Parameters
@@ -153,46 +153,53 @@ class ReplicableSecondMoment(BaseEstimator):
             Any real type, also read-only or memory-mapped; read in blocks, in float64.
         y : None
             Ignored.
+        sample_weight : array_like, shape (n_samples,), optional
+            Non-negative weights; an integer weight equals that many copies of the row.
 
         Returns
         -------
         self
         """
-        return self._update(X, reset=True)
+        return self._update(X, sample_weight, reset=True)
 
-    def partial_fit(self, X, y=None):
+    def partial_fit(self, X, y=None, sample_weight=None):
         """Add a batch. The codes after the last batch are those of one fit on all rows.
 
         Parameters
         ----------
-        X, y
+        X, y, sample_weight
             As in :meth:`fit`.
 
         Returns
         -------
         self
         """
-        return self._update(X, reset=not hasattr(self, "_gram"))
+        return self._update(X, sample_weight, reset=not hasattr(self, "_gram"))
 
-    def _update(self, X, reset):
+    def _update(self, X, sample_weight, reset):
         if not isinstance(self.n_rounds, Integral) or self.n_rounds < 1:
             raise ValueError(f"n_rounds must be a positive integer, got {self.n_rounds!r}")
         X = validate_data(self, X, reset=reset)
         d = X.shape[1]
         width = resolve_bin_width(self.bin_width, d, self.epsilon, self.delta, self.rho, theory.second_moment_bin_width)
-        gram = np.zeros((d, d)) if reset else self._gram.copy()
+        weight = None if sample_weight is None else check_weights(sample_weight, len(X))
+        gram, total, seen = (
+            (np.zeros((d, d)), 0.0, 0) if reset else (self._gram.copy(), self._total, self.n_samples_seen_)
+        )
         with np.errstate(over="ignore", invalid="ignore"):
-            for _, block in row_blocks(X):
+            for part, block in row_blocks(X):
+                if weight is not None:
+                    block = block * np.sqrt(weight[part])[:, None]
                 gram += block.T @ block
         check_sums(**{"X'X": gram})
-        seen = len(X) + (0 if reset else self.n_samples_seen_)
-        plain = gram * (self.n_rounds / seen)
+        total += len(X) if weight is None else weight.sum()
+        plain = gram * (self.n_rounds / total)
 
         matrix, codes = plain, None
         if width is not None:
             matrix, codes = round_symmetric(plain, width, shared_seed=self.shared_seed, key=self.key)
-        self._gram = gram
-        self.n_samples_seen_ = seen
+        self._gram, self._total = gram, total
+        self.n_samples_seen_ = seen + len(X)
         self.bin_width_ = width
         self.unrounded_second_moment_ = plain
         self.second_moment_ = matrix
