@@ -1,0 +1,16 @@
+"""Recorded data of the experiments, and generators of fresh data.
+
+Importing this package imports numpy only; d3rlpy and h5py are imported when a file is read.
+"""
+
+from ._cartpole import CartPoleData, cartpole
+from ._cartpole_play import cartpole_play, cartpole_random, cartpole_replay, cartpole_step
+
+__all__ = [
+    "CartPoleData",
+    "cartpole",
+    "cartpole_play",
+    "cartpole_random",
+    "cartpole_replay",
+    "cartpole_step",
+]

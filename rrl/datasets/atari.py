@@ -1,0 +1,253 @@
+"""Hold-out states of Atari games: Minari's expert sets, or our own episodes played again.
+
+Our own episodes are kept as a few kilobytes: the digest of the ROM, seeds and actions. Playing them
+again gives the same frames bit for bit, which a digest of the frames checks.
+"""
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+from rrl.experiments.store import pack_array, unpack_array
+from rrl.pqn.atari import GAMES, PREPROCESSING, AtariPool, play
+
+__all__ = ["Holdout", "holdout", "preprocess_raw", "record_episodes", "replay"]
+
+MINARI_IDS = {"breakout": "atari/breakout/expert-v0", "mspacman": "atari/mspacman/expert-v0"}
+DATA = Path(__file__).parent / "data"
+
+
+@dataclass(frozen=True)
+class Holdout:
+    """States on which trained policies are compared.
+
+    Attributes
+    ----------
+    observations : ndarray of uint8, shape (N, 4, 84, 84)
+    actions : ndarray of int, shape (N,)
+        What the expert did.
+    source : str
+        Dataset identifier, or file of the recording.
+    digest : str
+        SHA-256 of the observations.
+    details : dict
+        Episodes, scores, who played.
+    """
+
+    observations: np.ndarray
+    actions: np.ndarray
+    source: str
+    digest: str
+    details: dict = field(default_factory=dict)
+
+
+def rom_digest(game):
+    """SHA-256 of the ROM that ale-py ships for a game."""
+    try:
+        from ale_py import roms
+    except ImportError as error:
+        raise ImportError("Atari needs ale-py: pip install 'rrl[experiments]'") from error
+    return hashlib.sha256(Path(roms.get_rom_path(GAMES[game])).read_bytes()).hexdigest()
+
+
+def _frames_digest(observations):
+    return hashlib.sha256(np.ascontiguousarray(observations).tobytes()).hexdigest()
+
+
+def _play_again(game, episodes):
+    """Observations before each action of each episode: list of arrays (T, 4, 84, 84)."""
+    env = AtariPool(game, len(episodes), n_threads=1)
+    observation = env.reset(np.array([seed for seed, _ in episodes]))
+    lengths = [len(actions) for _, actions in episodes]
+    frames = [np.empty((n, *env.observation_shape), np.uint8) for n in lengths]
+    for t in range(max(lengths)):
+        for i, n in enumerate(lengths):
+            if t < n:
+                frames[i][t] = observation[i]
+        played = [int(actions[t]) if t < n else 0 for (_, actions), n in zip(episodes, lengths)]
+        observation = env.step(np.array(played)).observation
+    return frames
+
+
+def record_episodes(game, policy, seeds, *, details=None, **limits):
+    """Play whole games and return a recording that `replay` repeats.
+
+    Parameters
+    ----------
+    game : str
+    policy : callable
+        ``policy(observations, t)``, see `rrl.pqn.atari.play`.
+    seeds : sequence of int
+        One a game.
+    details : dict, optional
+        Who plays; kept with the recording.
+    **limits
+        `max_steps` and `patience` of `play`.
+
+    Returns
+    -------
+    dict
+        Plain JSON: game, ROM digest, preprocessing, episodes.
+    """
+    seeds = [int(seed) for seed in seeds]
+    games = play(policy, AtariPool(game, len(seeds)), seeds, **limits)
+    frames = _play_again(game, list(zip(seeds, games.actions)))
+    episodes = [
+        {
+            "seed": seed,
+            "score": float(score),
+            "truncated": bool(cut),
+            "actions": pack_array(actions),
+            "frames_sha256": _frames_digest(seen),
+        }
+        for seed, score, cut, actions, seen in zip(seeds, games.scores, games.truncated, games.actions, frames)
+    ]
+    return {
+        "game": game,
+        "rom_sha256": rom_digest(game),
+        "preprocessing": PREPROCESSING,
+        "details": details or {},
+        "episodes": episodes,
+    }
+
+
+def replay(recording):
+    """Play a recording again and check every frame.
+
+    Parameters
+    ----------
+    recording : dict
+        From `record_episodes`.
+
+    Returns
+    -------
+    list of (observations, actions)
+        For each episode arrays of shapes (T, 4, 84, 84) and (T,).
+
+    Raises
+    ------
+    ValueError
+        If ROM, preprocessing or frames differ from the recorded ones.
+    """
+    game = recording["game"]
+    if rom_digest(game) != recording["rom_sha256"]:
+        raise ValueError(f"the ROM of {game} is not the one of the recording ({recording['rom_sha256']})")
+    if recording["preprocessing"] != PREPROCESSING:
+        raise ValueError(f"the recording of {game} was made with other preprocessing: {recording['preprocessing']}")
+    episodes = [(e["seed"], unpack_array(e["actions"])) for e in recording["episodes"]]
+    frames = _play_again(game, episodes)
+    for (seed, _), seen, episode in zip(episodes, frames, recording["episodes"]):
+        if _frames_digest(seen) != episode["frames_sha256"]:
+            raise ValueError(f"replaying {game} with seed {seed} gave other frames than were recorded")
+    return [(seen, actions) for seen, (_, actions) in zip(frames, episodes)]
+
+
+def preprocess_raw(frames):
+    """Raw colour frames of one episode as a network sees them.
+
+    Grey, 84 x 84 by area averaging, stacks of 4 with zeros before the start. A Minari set holds one
+    frame a step, so the maximum over two frames that training sees cannot be taken.
+
+    Parameters
+    ----------
+    frames : ndarray of uint8, shape (T, 210, 160, 3)
+
+    Returns
+    -------
+    ndarray of uint8, shape (T, 4, 84, 84)
+    """
+    frames = np.asarray(frames)
+    if frames.ndim != 4 or frames.shape[3] != 3 or frames.dtype != np.uint8:
+        raise ValueError(f"frames must be uint8 of shape (T, height, width, 3), got {frames.dtype} {frames.shape}")
+    try:
+        import cv2
+    except ImportError as error:
+        raise ImportError("raw frames need OpenCV: pip install 'rrl[experiments]'") from error
+    size = (PREPROCESSING["img_width"], PREPROCESSING["img_height"])
+    depth = PREPROCESSING["stack_num"]
+    small = [cv2.resize(cv2.cvtColor(f, cv2.COLOR_RGB2GRAY), size, interpolation=cv2.INTER_AREA) for f in frames]
+    padded = np.concatenate([np.zeros((depth - 1, *size[::-1]), np.uint8), np.stack(small)])
+    return np.stack([padded[i : i + len(small)] for i in range(depth)], axis=1)
+
+
+def _from_minari(identifier):
+    """Episodes of a local Minari set, preprocessed; FileNotFoundError when it is not on disk."""
+    try:
+        import minari
+    except ImportError as error:
+        raise ImportError("Minari sets need minari: pip install 'rrl[experiments]'") from error
+    try:
+        dataset = minari.load_dataset(identifier, download=False)
+        episodes = []
+        for episode in dataset.iterate_episodes():
+            # The last observation follows the last action: no action was chosen there.
+            episodes.append((preprocess_raw(episode.observations)[: len(episode.actions)], episode.actions))
+    except FileNotFoundError:
+        raise
+    except Exception as error:
+        folder = minari.storage.local.get_dataset_path(identifier)
+        raise ValueError(
+            f"the Minari set {identifier} in {folder} is empty, damaged or made for another minari than "
+            f"{minari.__version__} ({type(error).__name__}: {error}); delete the folder and download it again"
+        ) from error
+    if not episodes:
+        raise ValueError(f"the Minari set {identifier} holds no episode")
+    return episodes
+
+
+def holdout(game, *, source="auto", n_states=1_500, recording=None):
+    """States of expert games, evenly spaced over all of their steps.
+
+    Parameters
+    ----------
+    game : {"breakout", "mspacman"}
+    source : {"auto", "minari", "recorded"}
+        Minari's expert set (never downloaded here), our own episodes, or the first if it is on disk.
+    n_states : int
+        At most so many states.
+    recording : dict, optional
+        Use this recording, in place of the one that comes with the package.
+
+    Returns
+    -------
+    Holdout
+
+    Raises
+    ------
+    FileNotFoundError
+        If the source is not there.
+    ValueError
+        If it is damaged, or replays to other frames.
+    """
+    if game not in MINARI_IDS:
+        raise ValueError(f"game must be one of {sorted(MINARI_IDS)}, got {game!r}")
+    if source not in ("auto", "minari", "recorded"):
+        raise ValueError(f"source must be 'auto', 'minari' or 'recorded', got {source!r}")
+    if recording is None and source != "recorded":
+        try:
+            return _holdout(_from_minari(MINARI_IDS[game]), f"minari:{MINARI_IDS[game]}", n_states, {})
+        except FileNotFoundError:
+            if source == "minari":
+                raise
+    name = f"atari_{game}.json"
+    if recording is None:
+        if not (DATA / name).exists():
+            raise FileNotFoundError(f"no hold-out of {game}: neither {MINARI_IDS[game]} on disk nor {name} recorded")
+        recording = json.loads((DATA / name).read_text(encoding="utf-8"))
+    details = {**recording["details"], "scores": [episode["score"] for episode in recording["episodes"]]}
+    return _holdout(replay(recording), f"recorded:{name}", n_states, details)
+
+
+def _holdout(episodes, source, n_states, details):
+    total = sum(len(actions) for _, actions in episodes)
+    chosen = np.unique(np.linspace(0, total - 1, min(n_states, total)).round().astype(int))
+    starts = np.cumsum([0, *(len(actions) for _, actions in episodes)])
+    parts = [chosen[(chosen >= a) & (chosen < b)] - a for a, b in pairwise(starts)]
+    observations = np.concatenate([seen[part] for (seen, _), part in zip(episodes, parts)])
+    actions = np.concatenate([np.asarray(acts)[part] for (_, acts), part in zip(episodes, parts)]).astype(int)
+    details = {**details, "episodes": len(episodes), "steps": int(total)}
+    return Holdout(observations, actions, source, _frames_digest(observations), details)
