@@ -1,0 +1,74 @@
+# make book      the whole book, from nothing to _build/html
+# make test      the tests
+# make help      everything else
+
+SCALE ?= quick
+JOBS ?= 2
+BROWSER ?= auto
+PORT ?= 8000
+VENV ?= .venv
+PY := $(VENV)/bin/python
+READY := $(VENV)/.ready
+
+# The first interpreter that is new enough and can make an environment; PYTHON=... overrides it.
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
+	if $$p -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null; \
+	then echo $$p; break; fi; done)
+
+.DEFAULT_GOAL := help
+.PHONY: help book notebook serve pdf test lint bench lock clean
+
+help: ## show this list
+	@echo "Replicable RL: book and package. Commands:"
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
+	@echo "  Options: SCALE=full, NAME=03 (one notebook), JOBS=2, PORT=8000, PYTHON=python3.12"
+
+$(READY): requirements.lock pyproject.toml
+	@test -n "$(PYTHON)" || { echo "error: no Python 3.11, 3.12 or 3.13 with the venv module was found." \
+	  "Install one (on Debian and Ubuntu also python3-venv), or name it: make book PYTHON=/path/to/python" >&2; exit 1; }
+	@echo "==> Setting up $(VENV) with $(PYTHON) (a few minutes the first time)"
+	@$(PY) -c 'import pip' 2>/dev/null || $(PYTHON) -m venv --clear $(VENV)
+	@$(PY) -m pip install --progress-bar off -r requirements.lock
+	@$(PY) -m pip install --quiet --no-deps --editable .
+	@$(PY) -m pip check
+	@touch $@
+
+book: $(READY) ## run the notebooks and build the site (SCALE=quick or full)
+	@echo "==> Running the notebooks"
+	@$(PY) tools/run_notebooks.py --scale $(SCALE) --jobs $(JOBS)
+	@echo "==> Building the site"
+	@$(PY) tools/build_book.py --browser $(BROWSER)
+	@echo "==> Done: open _build/html/index.html, or run 'make serve'"
+
+notebook: $(READY) ## run one notebook: make notebook NAME=03
+	@test -n "$(NAME)" || { echo "error: say which one, as in: make notebook NAME=03" >&2; exit 1; }
+	@$(PY) tools/run_notebooks.py $(NAME) --scale $(SCALE) --force
+	@echo "==> Done: the executed notebook is in chapters/"
+
+serve: $(READY) ## show the built site at http://localhost:8000
+	@test -f _build/html/index.html || { echo "error: there is no site yet; run 'make book' first" >&2; exit 1; }
+	@echo "==> http://localhost:$(PORT) (stop with Ctrl-C)"
+	@$(PY) -m http.server --bind 127.0.0.1 --directory _build/html $(PORT)
+
+pdf: $(READY) ## print the book to _build/book.pdf (needs Chromium)
+	@echo "==> Running the notebooks"
+	@$(PY) tools/run_notebooks.py --scale $(SCALE) --jobs $(JOBS)
+	@$(PY) tools/print_book.py
+
+test: $(READY) ## run the tests with branch coverage
+	@echo "==> Running the tests"
+	@OMP_NUM_THREADS=1 $(PY) -m pytest -n $(JOBS) -p no:benchmark --cov --cov-report=term --cov-fail-under=95
+	@echo "==> Done: all tests passed"
+
+lint: $(READY) ## check style
+	@$(PY) -m ruff check .
+	@$(PY) -m ruff format --check .
+
+bench: $(READY) ## time the main algorithms
+	@OMP_NUM_THREADS=1 $(PY) -m pytest benchmarks --benchmark-only --benchmark-columns=min,median,rounds
+
+lock: $(READY) ## make requirements.lock and environment.yml again from pyproject.toml
+	@$(PY) tools/make_lock.py
+
+clean: ## remove what was built (not the environment)
+	rm -rf _build chapters .pytest_cache .hypothesis .ruff_cache .coverage

@@ -1,0 +1,183 @@
+"""The book's own Sphinx glue: API and run tables, the paper's numbers in references, no network."""
+
+import importlib
+import importlib.metadata
+import json
+import os
+import pkgutil
+import re
+import subprocess
+from pathlib import Path
+
+from docutils import nodes
+from docutils.statemachine import StringList
+from sphinx.util.docutils import SphinxDirective
+from sphinx.util.nodes import nested_parse_with_titles
+from sphinx_proof.domain import ProofDomain
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class PaperProofDomain(ProofDomain):
+    """Write references to numbered items of the paper with the paper's number, kept in their labels."""
+
+    def resolve_xref(self, env, fromdocname, builder, typ, target, node, contnode):
+        reference = super().resolve_xref(env, fromdocname, builder, typ, target, node, contnode)
+        entry = getattr(env, "proof_list", {}).get(target)
+        if reference is not None and entry and entry["nonumber"] and target in node.rawsource:
+            number = re.sub(r"^[a-z]+-", "", target).replace("-", ".").upper()
+            reference.children = [nodes.Text(f"{entry['realtype'].title()} {number}")]
+        return reference
+
+
+class ApiDirective(SphinxDirective):
+    """Document every public module of rrl that exists, so that no name is ever missing.
+
+    What a package exports itself is documented there, and not again under its submodules.
+    """
+
+    def run(self):
+        import rrl
+
+        lines, seen = [], set()
+        for info in pkgutil.walk_packages(rrl.__path__, "rrl."):
+            module = importlib.import_module(info.name)
+            names = [name for name in getattr(module, "__all__", ()) if id(getattr(module, name)) not in seen]
+            if not names or any(part.startswith("_") for part in info.name.split(".")):
+                continue
+            seen.update(id(getattr(module, name)) for name in names)
+            self.env.note_dependency(module.__file__)
+            lines += [f"## {info.name}", "", "```{eval-rst}", f".. automodule:: {info.name}"]
+            lines += [f"   :members: {', '.join(names)}", "```", ""]
+        section = nodes.section()
+        section.document = self.state.document
+        nested_parse_with_titles(self.state, StringList(lines, source="rrl"), section)
+        return section.children
+
+
+class RunsDirective(SphinxDirective):
+    """A table of the notebooks' last runs: scale, seconds, date."""
+
+    def run(self):
+        rows = []
+        for path in sorted((ROOT / "chapters" / ".runs").glob("*.json")):
+            self.env.note_dependency(str(path))
+            record = json.loads(path.read_text(encoding="utf-8"))
+            rows.append([path.stem, record["scale"], f"{record['seconds']:.1f}", record["finished"], record["python"]])
+        return [table(["Notebook", "Scale", "Seconds", "Finished", "Python"], rows)]
+
+
+class VersionsDirective(SphinxDirective):
+    """A table of the versions of the named distributions in the environment that built the book."""
+
+    has_content = True
+
+    def run(self):
+        rows = []
+        for name in " ".join(self.content).split():
+            try:
+                rows.append([name, importlib.metadata.version(name)])
+            except importlib.metadata.PackageNotFoundError:
+                rows.append([name, "not installed"])
+        return [table(["Package", "Version"], rows)]
+
+
+def resolve_public_name(app, env, node, contnode):
+    """Let chapters write `rrl.hypergrid_round` for what is documented under the module that defines it."""
+    target = node.get("reftarget", "")
+    if node.get("refdomain") != "py" or not target.startswith("rrl."):
+        return None
+    domain = env.get_domain("py")
+    ending = target.removeprefix("rrl")
+    for full in domain.objects:
+        if full.startswith("rrl.") and full.endswith(ending):
+            return domain.resolve_xref(env, node["refdoc"], app.builder, node["reftype"], full, node, contnode)
+    return None
+
+
+def skip_inherited(app, what, name, obj, skip, options):
+    """Leave out the methods that scikit-learn adds to route metadata."""
+    return skip or bool(re.fullmatch(r"set_\w+_request|get_metadata_routing", name))
+
+
+def quote_fitted_names(app, what, name, obj, options, lines):
+    """Set names such as coef_ as code; reStructuredText would take them for links."""
+    lines[:] = [re.sub(r"(?<![\w`.])([A-Za-z]\w*_)(?![\w`])", r"``\1``", line) for line in lines]
+
+
+def table(header, rows):
+    """Make a docutils table of plain texts."""
+    group = nodes.tgroup("", *(nodes.colspec(colwidth=1) for _ in header), cols=len(header))
+
+    def line(texts):
+        return nodes.row("", *(nodes.entry("", nodes.paragraph("", text)) for text in texts))
+
+    group += nodes.thead("", line(header))
+    group += nodes.tbody("", *map(line, rows))
+    return nodes.table("", group)
+
+
+def repository_url():
+    """Where the sources live: BOOK_REPOSITORY, or the git remote when it is a web address, or nothing."""
+    url = os.environ.get("BOOK_REPOSITORY")
+    if not url:
+        command = ["git", "-C", str(ROOT), "remote", "get-url", "origin"]
+        try:
+            url = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+        except (OSError, subprocess.CalledProcessError):
+            return None
+    url = re.sub(r"^(?:ssh://)?git@([^:/]+)[:/]", r"https://\1/", url).removesuffix(".git").rstrip("/")
+    return url if re.match(r"https://(?:[^/@]*\.)?(?:github|gitlab)\.[^/@]+/[^/]+/[^/]+$", url) else None
+
+
+def set_repository(app, config):
+    """Give each page an edit button that leads to the notebook's source, where there is a repository."""
+    config.html_context["default_mode"] = "auto"
+    url = repository_url()
+    if url is None:
+        return
+    config.html_theme_options |= {
+        "repository_url": url,
+        "repository_branch": os.environ.get("BOOK_BRANCH", "main"),
+        "use_repository_button": True,
+        "use_edit_page_button": True,
+    }
+    page = "{{ file_name | replace('chapters/', 'notebooks/') | replace('.ipynb', '.md') }}"
+    branch = config.html_theme_options["repository_branch"]
+    config.html_context |= {
+        "edit_page_url_template": f"{url}/edit/{branch}/{page}",
+        "edit_page_provider_name": "the repository",
+    }
+
+
+def add_plotly(app):
+    """Serve plotly's script from the installed package, for pages that use it."""
+    try:
+        import plotly
+    except ImportError:
+        return
+    script = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
+    app.config.html_static_path.append(str(script))
+
+
+def remove_thebe(app, config):
+    """Take out sphinx_thebe, whose script fails without its network library."""
+    for event in app.events.listeners.values():
+        event[:] = [listener for listener in event if not listener.handler.__module__.startswith("sphinx_thebe")]
+    app.registry.css_files[:] = [asset for asset in app.registry.css_files if "thebe" not in asset[0]]
+
+
+def setup(app):
+    """Register everything with Sphinx."""
+    app.add_domain(PaperProofDomain, override=True)
+    app.add_directive("rrl-api", ApiDirective)
+    app.add_directive("rrl-runs", RunsDirective)
+    app.add_directive("rrl-versions", VersionsDirective)
+    app.connect("config-inited", set_repository)
+    app.connect("builder-inited", add_plotly)
+    app.connect("config-inited", remove_thebe)
+    app.connect("autodoc-skip-member", skip_inherited)
+    app.connect("autodoc-process-docstring", quote_fitted_names, priority=900)
+    app.connect("missing-reference", resolve_public_name)
+    app.add_css_file("book.css")
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,76 @@
+"""Build the site from the executed notebooks and check its pages; do nothing where nothing changed."""
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import check_pages
+import yaml
+from run_notebooks import files_under, fingerprint, write_atomic
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def check_contents(root):
+    """Compare the table of contents with the notebooks and pages that exist; return the faults."""
+
+    def files(node):
+        if isinstance(node, dict):
+            return [value for key, value in node.items() if key in ("file", "root")] + files(list(node.values()))
+        return [name for part in node for name in files(part)] if isinstance(node, list) else []
+
+    listed = set(files(yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))))
+    chapters = {f"chapters/{path.stem}" for path in (root / "notebooks").glob("[!.]*.md")}
+    faults = [f"{name} has a notebook but no entry in _toc.yml" for name in sorted(chapters - listed)]
+    for name in sorted(listed - chapters):
+        if name.startswith("chapters/"):
+            faults.append(f"_toc.yml lists {name}, but there is no notebooks/{name.removeprefix('chapters/')}.md")
+        elif not (root / f"{name}.md").is_file():
+            faults.append(f"_toc.yml lists {name}, but there is no {name}.md")
+    return faults
+
+
+def build(root, browser):
+    """Build and check; return the exit status."""
+    faults = check_contents(root)
+    if faults:
+        print("\n".join(f"error: {fault}" for fault in faults), file=sys.stderr)
+        return 1
+    site, stamp = root / "_build" / "html", root / "_build" / "book.json"
+    inputs = files_under(
+        *(root / name for name in ("_config.yml", "_toc.yml", "requirements.lock", "book", "rrl", "tools"))
+    )
+    state = fingerprint(root, inputs + sorted((root / "chapters").glob("*.ipynb")), [browser])
+    if (site / "index.html").is_file() and stamp.is_file() and json.loads(stamp.read_text())["inputs"] == state:
+        print("The site is up to date: no page, notebook or setting changed")
+        return 0
+    # A page that Sphinx does not read again cannot warn again, so each build starts afresh.
+    stamp.unlink(missing_ok=True)
+    for old in (site, root / "_build" / ".doctrees", root / "_build" / "jupyter_execute"):
+        shutil.rmtree(old, ignore_errors=True)
+    started = time.monotonic()
+    print("Building the site with jupyter-book", flush=True)
+    command = [str(Path(sys.executable).with_name("jupyter-book")), "build", ".", "-W", "--keep-going", "-n"]
+    if subprocess.run(command, cwd=root).returncode:
+        print("error: jupyter-book found the problems above", file=sys.stderr)
+        return 1
+    print(f"Checking the pages (site built in {time.monotonic() - started:.0f} s)", flush=True)
+    if check_pages.check(site, browser):
+        return 1
+    write_atomic(stamp, json.dumps({"inputs": state}))
+    return 0
+
+
+def main(argv=None):
+    """Run the command line; return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--browser", choices=["auto", "required", "skip"], default="auto")
+    return build(ROOT, parser.parse_args(argv).browser)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

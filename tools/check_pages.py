@@ -1,0 +1,239 @@
+"""Check the built site: links, anchors, alternative texts, external requests, formulas, script errors.
+
+The first half reads the HTML; the second opens every page in headless Chromium, where one is installed.
+"""
+
+import argparse
+import functools
+import http.server
+import re
+import shutil
+import sys
+import threading
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urljoin, urlsplit
+
+ROOT = Path(__file__).resolve().parents[1]
+SITE = "http://site.invalid/"
+LARGE = 2 * 2**20
+# Attributes from which a browser fetches something without being asked.
+FETCHED = {
+    "img": ("src", "srcset"),
+    "script": ("src",),
+    "iframe": ("src",),
+    "embed": ("src",),
+    "object": ("data",),
+    "source": ("src", "srcset"),
+    "video": ("src", "poster"),
+    "audio": ("src",),
+    "track": ("src",),
+}
+FETCHED_RELS = {"stylesheet", "icon", "preload", "prefetch", "modulepreload", "preconnect", "dns-prefetch", "manifest"}
+CHROMIUMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+CHROMIUM_FLAGS = [
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+class Page(HTMLParser):
+    """What the checks need to know of one page: its ids, links, fetches, images and styles."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.ids, self.links, self.fetches, self.images, self.styles, self.errors = set(), [], [], [], [], 0
+        self._in_style = False
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        """Collect what one tag says."""
+        values = dict(attrs)
+        self.ids.update(values[key] for key in ("id", "name") if values.get(key))
+        if tag in ("a", "area") and values.get("href"):
+            self.links.append(values["href"])
+        if tag == "link" and FETCHED_RELS & set((values.get("rel") or "").lower().split()):
+            self.fetches.append(values.get("href") or "")
+        for key in FETCHED.get(tag, ()):
+            if values.get(key):
+                parts = values[key].split(",") if key == "srcset" else [values[key]]
+                self.fetches += [part.split()[0] for part in parts if part.split()]
+        if tag == "img":
+            self.images.append((values.get("src") or "", values.get("alt"), values))
+        if values.get("style"):
+            self.styles.append(values["style"])
+        self.errors += "mjx-merror" in (values.get("class") or "")
+        self._in_style = tag == "style"
+
+    handle_startendtag = handle_starttag
+
+    def handle_data(self, data):
+        """Keep style sheets written into the page."""
+        if self._in_style:
+            self.styles.append(data)
+
+    def handle_endtag(self, tag):
+        """Leave a style sheet."""
+        self._in_style = False
+
+
+def style_fetches(css):
+    """Addresses that a style sheet fetches."""
+    css = re.sub(r"/\*.*?\*/", "", css, flags=re.S)
+    found = re.findall(r"""url\(\s*['"]?([^'")]+)""", css) + re.findall(r"""@import\s+['"]([^'"]+)""", css)
+    return [address.strip() for address in found]
+
+
+def is_external(address):
+    """Tell whether fetching the address leaves the site."""
+    parts = urlsplit(address.strip())
+    return bool(parts.netloc) or parts.scheme in ("http", "https", "ftp", "ws", "wss")
+
+
+def has_no_alternative(source, alt, attributes):
+    """Tell whether an image lacks a written alternative text; Sphinx puts the file path where none is given."""
+    if attributes.get("role") == "presentation" or attributes.get("aria-hidden") == "true":
+        return False
+    text = (alt or "").strip()
+    name = unquote(source).rsplit("/", 1)[-1]
+    return not text or (bool(name) and name in text) or bool(re.fullmatch(r"\S+\.(svg|png|jpe?g|gif|webp)", text, re.I))
+
+
+def check_files(site):
+    """Check the HTML and CSS files of a site; return the faults and the remarks as lists of texts."""
+    pages = {
+        path.relative_to(site).as_posix(): Page(path.read_text(encoding="utf-8"))
+        for path in sorted(site.rglob("*.html"))
+        if "_static" not in path.relative_to(site).parts
+    }
+    faults, remarks = [], []
+    if not pages:
+        faults.append(f"no page found in {site}")
+    for name, page in pages.items():
+        here = urljoin(SITE, name)
+        size = (site / name).stat().st_size
+        if size > LARGE:
+            remarks.append(f"{name}: {size / 2**20:.1f} MB of HTML")
+        for address in page.links + [fetch for fetch in page.fetches if not is_external(fetch)]:
+            parts = urlsplit(urljoin(here, address))
+            if is_external(address) or parts.scheme != "http":
+                continue
+            path = unquote(parts.path).lstrip("/") or "index.html"
+            path += "index.html" if path.endswith("/") else ""
+            anchor = unquote(parts.fragment)
+            if not (site / path).is_file():
+                faults.append(f"{name}: broken link {address}")
+            elif anchor and path in pages and anchor not in pages[path].ids and anchor != "top":
+                faults.append(f"{name}: link to a missing anchor {address}")
+        fetched = page.fetches + [address for style in page.styles for address in style_fetches(style)]
+        faults += [f"{name}: external request {address}" for address in fetched if is_external(address)]
+        for source, alt, attributes in page.images:
+            if has_no_alternative(source, alt, attributes):
+                faults.append(f"{name}: image without a written alternative text: {source[:80]} (alt={alt!r})")
+    for path in sorted(site.rglob("*.css")):
+        for address in style_fetches(path.read_text(encoding="utf-8", errors="replace")):
+            if is_external(address):
+                faults.append(f"{path.relative_to(site).as_posix()}: external request {address}")
+    return faults, remarks
+
+
+class QuietHandler(http.server.SimpleHTTPRequestHandler):
+    """A file server that does not log."""
+
+    def log_message(self, *args):
+        """Say nothing."""
+
+
+def find_chromium():
+    """Path of an installed Chromium, or None."""
+    return next(filter(None, map(shutil.which, CHROMIUMS)), None)
+
+
+def check_in_browser(site, chromium):
+    """Open every page in headless Chromium; return the faults."""
+    from playwright.sync_api import Error, sync_playwright
+
+    faults = []
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(QuietHandler, directory=str(site)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    origin = f"http://127.0.0.1:{server.server_port}/"
+    try:
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=chromium, args=CHROMIUM_FLAGS, chromium_sandbox=False)
+            tab = browser.new_context().new_page()
+            current = []
+
+            def report(what):
+                faults.append(f"{current[0]}: {what}")
+
+            def guard(route):
+                address = route.request.url
+                if address.startswith((origin, "data:", "blob:")):
+                    return route.continue_()
+                report(f"external request {address}")
+                return route.abort()
+
+            tab.route("**/*", guard)
+            tab.on("pageerror", lambda error: report(f"script error: {error.message.splitlines()[0]}"))
+            tab.on("console", lambda message: message.type == "error" and report(f"console error: {message.text}"))
+            tab.on("response", lambda answer: answer.status >= 400 and report(f"{answer.status} for {answer.url}"))
+            for path in sorted(site.rglob("*.html")):
+                name = path.relative_to(site).as_posix()
+                if "_static" in path.parts or 'http-equiv="Refresh"' in path.read_text(encoding="utf-8")[:1000]:
+                    continue
+                current[:] = [name]
+                try:
+                    tab.goto(origin + name, wait_until="load", timeout=60_000)
+                    tab.evaluate("() => window.MathJax?.startup?.promise")
+                    broken = tab.eval_on_selector_all(
+                        "mjx-merror, [data-mjx-error]", "all => all.map(e => e.dataset.mjxError || e.innerText)"
+                    )
+                    bare = tab.evaluate(
+                        "() => !!document.querySelector('.math') && !document.querySelector('mjx-container')"
+                    )
+                except Error as error:
+                    report(str(error).splitlines()[0])
+                    continue
+                faults += [f"{name}: formula error: {text}" for text in dict.fromkeys(broken)]
+                if bare:
+                    report("formulas were not typeset")
+            browser.close()
+    finally:
+        server.shutdown()
+    return faults
+
+
+def check(site, browser="auto"):
+    """Check a site and print what was found; return the number of faults."""
+    faults, remarks = check_files(site)
+    chromium = find_chromium() if browser != "skip" else None
+    if chromium:
+        faults += check_in_browser(site, chromium)
+    elif browser == "required":
+        faults.append("no Chromium found, and the browser checks are required")
+    else:
+        remarks.append("browser checks skipped (no Chromium used): formulas and scripts were not looked at")
+    for remark in remarks:
+        print(f"  note: {remark}")
+    for fault in dict.fromkeys(faults):
+        print(f"  fault: {fault}")
+    count = sum(1 for _ in site.rglob("*.html"))
+    print(f"Page checks: {len(set(faults))} faults in {count} pages" + (f", opened in {chromium}" if chromium else ""))
+    return len(set(faults))
+
+
+def main(argv=None):
+    """Run the command line; return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("site", nargs="?", type=Path, default=ROOT / "_build" / "html")
+    parser.add_argument("--browser", choices=["auto", "required", "skip"], default="auto")
+    args = parser.parse_args(argv)
+    return 1 if check(args.site.resolve(), args.browser) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
