@@ -16,7 +16,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 	then echo $$p; break; fi; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help book notebook serve pdf test lint bench lock clean
+.PHONY: help setup book notebook serve pdf test lint bench lock clean
 
 help: ## show this list
 	@echo "Replicable RL: book and package. Commands:"
@@ -33,6 +33,8 @@ $(READY): requirements.lock pyproject.toml
 	@$(PY) -m pip check
 	@touch $@
 
+setup: $(READY) ## make .venv and install everything into it
+
 book: $(READY) ## run the notebooks and build the site (SCALE=quick or full)
 	@echo "==> Running the notebooks"
 	@$(PY) tools/run_notebooks.py --scale $(SCALE) --jobs $(JOBS)
@@ -40,7 +42,9 @@ book: $(READY) ## run the notebooks and build the site (SCALE=quick or full)
 	@$(PY) tools/build_book.py --browser $(BROWSER)
 	@echo "==> Done: open _build/html/index.html, or run 'make serve'"
 
-notebook: $(READY) ## run one notebook: make notebook NAME=03
+notesetup: $(READY) ## make .venv and install everything into it
+
+book: $(READY) ## run one notebook: make notebook NAME=03
 	@test -n "$(NAME)" || { echo "error: say which one, as in: make notebook NAME=03" >&2; exit 1; }
 	@$(PY) tools/run_notebooks.py $(NAME) --scale $(SCALE) --force
 	@echo "==> Done: the executed notebook is in chapters/"
