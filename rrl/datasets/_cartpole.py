@@ -240,6 +240,8 @@ def _assemble(rows, source, sha256, description, about):
     # rows after the last end belong to an unfinished episode, which d3rlpy does not load either
     unfinished = np.cumsum((terminals | rows["timeouts"])[::-1])[::-1] == 0
     keep = ~(repeated | past | unfinished)
+    if not keep.any():
+        raise ValueError(f"{description} None of its {len(keep)} rows is a step of CartPole")
 
     observations, terminals = observations[keep], terminals[keep]
     timeouts = rows["timeouts"][keep]

@@ -9,7 +9,6 @@ import threading
 import time
 import urllib.request
 from importlib.util import find_spec
-from pathlib import Path
 
 # As in d3rlpy 2.8.0, whose import takes seconds: a test compares them.
 CARTPOLE_URL = "https://www.dropbox.com/s/uep0lzlhxpi79pd/cartpole_v1.1.0.h5?dl=1"
@@ -37,7 +36,7 @@ def fetch(url, target, check):
         If d3rlpy is missing, without which the file would be of no use.
     """
     if find_spec("d3rlpy") is None:
-        raise ImportError("reading it needs d3rlpy: pip install 'rrl[experiments]'")
+        raise ImportError("d3rlpy's CartPole file needs d3rlpy: pip install 'rrl[experiments]'")
     if os.environ.get("RRL_OFFLINE"):
         raise OSError("the environment variable RRL_OFFLINE forbids the download")
     deadline = time.monotonic() + DOWNLOAD_SECONDS
@@ -110,9 +109,7 @@ def episodes_of_d3rlpy():
         with _torch_settings_kept(), contextlib.redirect_stderr(io.StringIO()):
             from d3rlpy.datasets import get_cartpole
     except ImportError as error:
-        raise ImportError(
-            f"d3rlpy's file {Path(CARTPOLE_PATH)} needs d3rlpy: pip install 'rrl[experiments]'"
-        ) from error
+        raise ImportError(f"{CARTPOLE_PATH} needs d3rlpy: pip install 'rrl[experiments]'") from error
     with contextlib.redirect_stderr(io.StringIO()):
         episodes = get_cartpole()[0].episodes
     columns = ("observations", "actions", "rewards", "terminated")

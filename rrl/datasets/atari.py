@@ -60,7 +60,7 @@ def _frames_digest(observations):
 
 def _play_again(game, episodes):
     """Observations before each action of each episode: list of arrays (T, 4, 84, 84)."""
-    env = AtariPool(game, len(episodes), n_threads=1)
+    env = AtariPool(game, len(episodes))
     observation = env.reset(np.array([seed for seed, _ in episodes]))
     lengths = [len(actions) for _, actions in episodes]
     frames = [np.empty((n, *env.observation_shape), np.uint8) for n in lengths]
