@@ -310,7 +310,7 @@ class TestBadFiles:
 
     def test_what_is_not_hdf5_is_named(self, tmp_path):
         (tmp_path / "page.h5").write_text("<!DOCTYPE html>")
-        with pytest.raises(ValueError, match=r"page\.h5 \(15 bytes\) is not an HDF5 file: it begins with b'<!DOCTY'"):
+        with pytest.raises(ValueError, match=r"page\.h5 \(15 bytes\) is not an HDF5 file: it begins with b'<!DOCTYP'"):
             cartpole(path=tmp_path / "page.h5")
 
     def test_pickles_are_never_loaded(self, tmp_path):

@@ -139,6 +139,7 @@ def main():
     arguments = parser.parse_args()
     out, settings = arguments.out, SETTINGS | {"seed": arguments.seed}
     out.mkdir(parents=True, exist_ok=True)
+    run = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True)
     started, clock = datetime.now(UTC), time.perf_counter()
     episodes, snapshots = train(settings)
     seconds = time.perf_counter() - clock
@@ -156,11 +157,11 @@ def main():
         "terminals": terminals,
         "timeouts": last & ~terminals,
     }
+    twentieth = (np.cumsum(lengths) - lengths) * 20 // lengths.sum()
     played = data["observations"][::5].astype(np.float64)
     small, same = zip(*(narrow(snapshot, played, settings["bottleneck"]) for snapshot in snapshots))
     names = ("w1", "b1", "basis", "w2", "b2", "w3", "b3")
     networks = {name: np.stack(layers) for name, layers in zip(names, zip(*small))}
-    run = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True)
     packages = ("numpy", "torch", "gymnasium", "d3rlpy")
     record = {
         "description": "d3rlpy's DQN playing Gymnasium's CartPole-v1, episodes cut at 200 steps",
@@ -172,6 +173,8 @@ def main():
         "failures": int(failed.sum()),
         "time_limits": int((~failed).sum()),
         "mean_length": round(float(lengths.mean()), 3),
+        # of the episodes that begin in each twentieth of the rows: how well the network played when
+        "mean_length_by_twentieth": [round(float(lengths[twentieth == k].mean()), 1) for k in range(20)],
         "snapshot_greedy_agreement": [round(float(share), 4) for share in same],
         "versions": {"python": platform.python_version()} | {p: importlib.metadata.version(p) for p in packages},
         "hardware": f"{cpu_name()}, {platform.system()} {platform.machine()}, 1 thread",

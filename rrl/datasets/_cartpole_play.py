@@ -134,17 +134,15 @@ def _play_episodes(policy, carts, rng, limit):
     """Play one whole episode a cart, side by side; return its columns, episode after episode."""
     states = rng.uniform(-0.05, 0.05, size=(carts, 4))
     alive = np.arange(carts)
-    steps = []
-    for step in range(limit):
+    steps, step = [], 0
+    while len(alive):
         observations = states.astype(np.float32)
         actions = np.asarray(policy(observations, rng), dtype=np.int64)
         states, failed = cartpole_step(states, actions)
         over = failed | (step == limit - 1)
         following = states.astype(np.float32)
         steps.append((observations, actions, following, failed, over & ~failed, alive))
-        states, alive = states[~over], alive[~over]
-        if not len(alive):
-            break
+        states, alive, step = states[~over], alive[~over], step + 1
     columns = [np.concatenate(column) for column in zip(*steps)]
     order = np.argsort(columns[-1], kind="stable")
     return [column[order] for column in columns]
