@@ -230,7 +230,7 @@ def holdout(game, *, source="auto", n_states=1_500, recording=None):
     if recording is None and source != "recorded":
         try:
             return _holdout(_from_minari(MINARI_IDS[game]), f"minari:{MINARI_IDS[game]}", n_states, {})
-        except FileNotFoundError:
+        except (FileNotFoundError, ImportError):
             if source == "minari":
                 raise
     name = f"atari_{game}.json"

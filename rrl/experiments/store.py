@@ -1,0 +1,342 @@
+"""The run store: one unit of work, one JSON record, named by what the unit is.
+
+A unit is a dict with the key ``"experiment"`` and its parameters. Its record's file name is the
+SHA-256 of the unit's canonical JSON, so that the same unit is never done twice, on any machine.
+Records are only ever added: written beside, flushed to disk, then given their name.
+"""
+
+import base64
+import contextlib
+import datetime
+import hashlib
+import importlib.metadata
+import json
+import math
+import multiprocessing
+import os
+import platform
+import subprocess
+import sys
+import time
+import uuid
+import zlib
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path, PurePath
+
+import numpy as np
+
+__all__ = ["RunStore", "canonical", "pack_array", "provenance", "unit_key", "unpack_array"]
+
+PACKAGES = ("numpy", "scipy", "scikit-learn", "torch", "gymnasium", "ale-py", "minari", "d3rlpy", "numba")
+
+
+def canonical(value, path="value", nonfinite="refuse"):
+    """Plain JSON value: numpy scalars, arrays, tuples and paths become numbers, lists and text.
+
+    Parameters
+    ----------
+    value : object
+    path : str
+        How the value is called in error messages.
+    nonfinite : {"refuse", "null"}
+        What becomes of NaN and infinities: they have no canonical JSON.
+
+    Raises
+    ------
+    TypeError
+        Naming the entry that is neither.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrl.experiments.store import canonical
+    >>> canonical({"seed": np.int64(3), "alphas": (0.1, 0.2), "flag": np.bool_(False)})
+    {'seed': 3, 'alphas': [0.1, 0.2], 'flag': False}
+    """
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
+    if value is None or isinstance(value, bool | str | int):
+        return value
+    if isinstance(value, float):
+        if math.isfinite(value):
+            return value
+        if nonfinite == "null":
+            return None
+        raise TypeError(f"{path} is {value}, which a record cannot hold")
+    if isinstance(value, PurePath):
+        return value.as_posix()
+    if isinstance(value, list | tuple):
+        return [canonical(item, f"{path}[{i}]", nonfinite) for i, item in enumerate(value)]
+    if isinstance(value, dict):
+        for key in value:
+            if not isinstance(key, str):
+                raise TypeError(f"{path} has the key {key!r}; keys must be text")
+        return {key: canonical(item, f"{path}[{key!r}]", nonfinite) for key, item in value.items()}
+    raise TypeError(f"{path} is {value!r} of type {type(value).__name__}, which a record cannot hold")
+
+
+def _text(value):
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def _digest(value):
+    return hashlib.sha256(_text(value).encode()).hexdigest()
+
+
+def unit_key(unit):
+    """SHA-256 of a unit's canonical JSON: the name of its record.
+
+    Examples
+    --------
+    >>> from rrl.experiments.store import unit_key
+    >>> unit_key({"experiment": "demo", "seed": 1})[:12]
+    'c9506e1000a0'
+    """
+    if not isinstance(unit, dict) or not isinstance(unit.get("experiment"), str):
+        raise TypeError(f"a unit is a dict with the text 'experiment', got {unit!r}")
+    return _digest(canonical(unit, "unit"))
+
+
+def pack_array(array):
+    """An array as JSON: dtype, shape and compressed bytes (no pickle).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrl.experiments.store import pack_array, unpack_array
+    >>> unpack_array(pack_array(np.arange(3, dtype=np.int8)))
+    array([0, 1, 2], dtype=int8)
+    """
+    array = np.ascontiguousarray(array)
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"only plain numbers can be packed, got dtype {array.dtype}")
+    array = array.astype(array.dtype.newbyteorder("<"))
+    data = base64.b64encode(zlib.compress(array.tobytes(), 9)).decode()
+    return {"dtype": array.dtype.str, "shape": list(array.shape), "zlib": data}
+
+
+def unpack_array(packed):
+    """The array that `pack_array` packed."""
+    data = zlib.decompress(base64.b64decode(packed["zlib"]))
+    return np.frombuffer(data, np.dtype(packed["dtype"])).reshape(packed["shape"]).copy()
+
+
+def _git(*arguments):
+    """Output of git in the package's own folder; None without git or a repository."""
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        command = ["git", "-C", str(Path(__file__).parent), *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
+        return done.stdout.strip()
+    return None
+
+
+def _processor():
+    with contextlib.suppress(OSError, StopIteration):
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    return platform.processor() or platform.machine()
+
+
+def provenance():
+    """Where and with what a record is made: commit, versions, hardware, threads, start, command.
+
+    `RunStore` adds ``seconds``, the time that the unit (or its batch) took.
+    """
+    versions = {"python": platform.python_version()}
+    for package in PACKAGES:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            versions[package] = importlib.metadata.version(package)
+    torch = sys.modules.get("torch")
+    gpu = torch.cuda.get_device_name() if torch and torch.cuda.is_available() else None
+    threads = {key: os.environ[key] for key in sorted(os.environ) if key.endswith("_NUM_THREADS")}
+    if torch:
+        threads["torch"] = torch.get_num_threads()
+    blas = []
+    with contextlib.suppress(ImportError):
+        from threadpoolctl import threadpool_info
+
+        keys = ("internal_api", "version", "num_threads", "architecture")
+        blas = [{key: pool.get(key) for key in keys} for pool in threadpool_info()]
+    status = _git("status", "--porcelain", "--untracked-files=no")
+    return {
+        # A copy without its repository is told its commit.
+        "commit": _git("rev-parse", "HEAD") or os.environ.get("RRL_COMMIT"),
+        "dirty": None if status is None else bool(status),
+        "versions": versions,
+        "hardware": {"processor": _processor(), "cores": os.cpu_count(), "gpu": gpu},
+        "platform": f"{platform.system()} {platform.machine()}",
+        "threads": threads,
+        "blas": blas,
+        "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
+    }
+
+
+class RunStore:
+    """Records of finished units in one folder; safe for several writers at once.
+
+    Parameters
+    ----------
+    folder : path
+        Made when the first record is written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from rrl.experiments.store import RunStore
+    >>> units = [{"experiment": "demo", "n": n} for n in range(3)]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = RunStore(folder)
+    ...     records = store.run(units, lambda unit: {"square": unit["n"] ** 2}, progress=False)
+    ...     [record["result"]["square"] for record in records], store.todo(units), store.status(units)
+    ([0, 1, 4], [], {'done': 3, 'planned': 3})
+    """
+
+    def __init__(self, folder):
+        self.folder = Path(folder)
+
+    def path(self, unit):
+        """Where the unit's record is or will be."""
+        return self.folder / f"{unit_key(unit)}.json"
+
+    def load(self, unit):
+        """The unit's record, or None. A corrupt file is set aside as ``*.corrupt``."""
+        return self._read(self.path(unit))
+
+    def _read(self, path):
+        try:
+            text = path.read_bytes()
+        except FileNotFoundError:
+            return None
+        with contextlib.suppress(ValueError, KeyError, TypeError):
+            record = json.loads(text)
+            if record["check"] == _digest(record["result"]) and f"{unit_key(record['unit'])}.json" == path.name:
+                return record
+        # Another reader may have set it aside already.
+        with contextlib.suppress(FileNotFoundError):
+            os.replace(path, path.with_suffix(f".{uuid.uuid4().hex[:8]}.corrupt"))
+        return None
+
+    def records(self, experiment=None):
+        """All good records, by file name; those of one experiment if it is named."""
+        found = map(self._read, sorted(self.folder.glob("*.json")))
+        return [r for r in found if r and experiment in (None, r["unit"]["experiment"])]
+
+    def todo(self, units):
+        """The units that have no good record yet."""
+        return [unit for unit in units if self.load(unit) is None]
+
+    def status(self, units):
+        """How many of the planned units are done."""
+        units = list(units)
+        return {"done": len(units) - len(self.todo(units)), "planned": len(units)}
+
+    def write(self, unit, result, provenance):
+        """Add a record; one that is there already stays.
+
+        Raises
+        ------
+        TypeError
+            If unit or result hold something that JSON cannot; nothing is written then.
+        OSError
+            If the folder cannot be written or the disk is full; no half record is left.
+        """
+        path, result = self.path(unit), canonical(result, "result", "null")
+        record = {
+            "unit": canonical(unit, "unit"),
+            "result": result,
+            "check": _digest(result),
+            "provenance": canonical(provenance, "provenance", "null"),
+        }
+        part = self.folder / f".{path.stem}.{uuid.uuid4().hex}.part"
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            try:
+                with open(part, "x", encoding="utf-8") as file:
+                    file.write(_text(record) + "\n")
+                    file.flush()
+                    os.fsync(file.fileno())
+                if self.load(unit) is None:
+                    os.replace(part, path)
+            finally:
+                part.unlink(missing_ok=True)
+        except OSError as error:
+            message = f"cannot write a record to {self.folder}: {error.strerror}; earlier records are whole"
+            raise OSError(error.errno, message) from error
+
+    def run(self, units, function, *, jobs=1, batch=None, progress=True, executor=None):
+        """Do the units that have no record yet, and return the records of all.
+
+        Parameters
+        ----------
+        units : iterable of dict
+        function : callable
+            ``function(unit)`` gives the result, a dict; it must depend on the unit only. With a
+            `batch`, ``function([unit, ...])`` yields the results in order, and each is stored as it
+            comes. With several jobs it must be importable.
+        jobs : int
+            Processes.
+        batch : int, optional
+            Hand up to so many units to one call, as a list.
+        progress : bool
+            Show a progress bar on standard error.
+        executor : concurrent.futures.Executor, optional
+            Used in place of own processes, such as ``dask.distributed.Client(...).get_executor()``;
+            its workers must see the folder.
+
+        Returns
+        -------
+        list of dict
+            Records with ``unit``, ``result`` and ``provenance``, in the order of `units`.
+        """
+        if jobs < 1 or (batch is not None and batch < 1):
+            raise ValueError(f"jobs and batch must be at least 1, got {jobs} and {batch}")
+        units = list(units)
+        keys = [unit_key(unit) for unit in units]
+        todo = self.todo(dict(zip(keys, units, strict=True)).values())
+        if todo:
+            self._try_folder()
+        batches = [todo[i : i + (batch or 1)] for i in range(0, len(todo), batch or 1)]
+        with contextlib.ExitStack() as stack:
+            bar = None
+            if progress:
+                from tqdm import tqdm
+
+                bar = stack.enter_context(
+                    tqdm(total=len(units), initial=len(units) - len(todo), unit="unit", disable=None)
+                )
+            if executor is None and jobs == 1:
+                finished = (_work(self.folder, group, function, batch) for group in batches)
+            else:
+                if executor is None:
+                    # Forked workers would share the parent's threads and generators.
+                    context = multiprocessing.get_context("spawn")
+                    executor = stack.enter_context(ProcessPoolExecutor(jobs, mp_context=context))
+                waiting = [executor.submit(_work, self.folder, group, function, batch) for group in batches]
+                stack.callback(lambda: [future.cancel() for future in waiting])
+                finished = (future.result() for future in as_completed(waiting))
+            for done in finished:
+                if bar is not None:
+                    bar.update(done)
+        return [self.load(unit) for unit in units]
+
+    def _try_folder(self):
+        """Fail before the work, not after it, where nothing can be written."""
+        probe = self.folder / f".{uuid.uuid4().hex}.part"
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            probe.touch()
+            probe.unlink()
+        except OSError as error:
+            raise OSError(error.errno, f"cannot write records to {self.folder}: {error.strerror}") from error
+
+
+def _work(folder, units, function, batch):
+    """Do one batch and store each result; runs in a worker."""
+    store, origin, start = RunStore(folder), provenance(), time.monotonic()
+    results = function(units) if batch else [function(units[0])]
+    done = 0
+    for unit, result in zip(units, results, strict=True):
+        store.write(unit, result, {**origin, "seconds": round(time.monotonic() - start, 3)})
+        done += 1
+    return done

@@ -1,0 +1,275 @@
+"""How far independently trained policies agree (Section 6.2, Figure 2), beyond ties and chance."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+__all__ = [
+    "ActionAgreement",
+    "action_agreement",
+    "action_gaps",
+    "agreement_by_gap",
+    "bootstrap_interval",
+    "rounded_actions",
+    "tied",
+]
+
+
+def _labels(actions):
+    """Actions as a matrix of integers (runs, states), checked."""
+    actions = np.asarray(actions)
+    if actions.ndim != 2 or actions.shape[0] < 2 or actions.shape[1] < 1:
+        raise ValueError(f"actions must have shape (at least 2 runs, at least 1 state), got {actions.shape}")
+    if actions.dtype.kind not in "iu" or actions.min() < 0:
+        raise ValueError(f"actions must be non-negative integers, got dtype {actions.dtype}")
+    return actions
+
+
+def _counts(actions):
+    """How many runs choose each action in each state, shape (states, actions)."""
+    return (actions[:, :, None] == np.arange(actions.max() + 1)).sum(0)
+
+
+@dataclass(frozen=True)
+class ActionAgreement:
+    """Agreement of R runs on N states.
+
+    Attributes
+    ----------
+    pairwise : ndarray, shape (R, R)
+        Share of states in which two runs choose the same action; 1 on the diagonal.
+    mean, standard_error : float
+        Mean over pairs; standard error over runs of a run's mean agreement with the others (the
+        paper's error bars are 1.96 of it).
+    fleiss_kappa, cohen_kappa : float
+        Chance-corrected: Fleiss' kappa, and the mean of Cohen's over pairs. NaN where chance alone
+        gives 1.
+    majority : float
+        Share of all choices that fall on the one most chosen action: 1 means that every policy has
+        collapsed onto it.
+    """
+
+    pairwise: np.ndarray
+    mean: float
+    standard_error: float
+    fleiss_kappa: float
+    cohen_kappa: float
+    majority: float
+
+
+def action_agreement(actions, states=None):
+    """Agreement of the actions that runs choose in the same states.
+
+    The mean is the pairwise agreement of Section 6.2; between two policies it equals what d3rlpy's
+    ``CompareDiscreteActionMatchEvaluator`` computes.
+
+    Parameters
+    ----------
+    actions : array of int, shape (R, N)
+        Action of each run in each state, R at least 2.
+    states : array of bool, shape (N,), optional
+        Use these states only.
+
+    Returns
+    -------
+    ActionAgreement
+
+    Raises
+    ------
+    ValueError
+        For fewer than two runs, no state, or entries that are not actions.
+
+    Examples
+    --------
+    >>> from rrl.pqn.agreement import action_agreement
+    >>> agreement = action_agreement([[0, 1, 1, 2], [0, 1, 2, 2], [0, 0, 1, 2]])
+    >>> round(agreement.mean, 4), round(agreement.fleiss_kappa, 4), round(agreement.majority, 4)
+    (0.6667, 0.5, 0.3333)
+    """
+    actions = _labels(actions)
+    if states is not None:
+        actions = _labels(actions[:, np.asarray(states, dtype=bool)])
+    r, n = actions.shape
+    pairwise = np.array([(actions == row).mean(1) for row in actions])
+    pairs = np.triu_indices(r, 1)
+    per_run = (pairwise.sum(1) - 1) / (r - 1)
+    counts = _counts(actions)
+    share = counts.sum(0) / (r * n)
+    marginals = (actions[:, :, None] == np.arange(counts.shape[1])).mean(1)
+    cohen = _kappa(pairwise, marginals @ marginals.T)[pairs]
+    mean = float(pairwise[pairs].mean())
+    return ActionAgreement(
+        pairwise=pairwise,
+        mean=mean,
+        standard_error=float(per_run.std(ddof=1) / np.sqrt(r)),
+        fleiss_kappa=float(_kappa(mean, (share**2).sum())),
+        cohen_kappa=float(np.nanmean(cohen)) if np.isfinite(cohen).any() else float("nan"),
+        majority=float(share.max()),
+    )
+
+
+def _kappa(observed, chance):
+    """(observed - chance) / (1 - chance); NaN where chance agreement is certain."""
+    observed, chance = np.asarray(observed, dtype=float), np.asarray(chance, dtype=float)
+    room = 1 - chance
+    certain = room < 1e-12
+    return np.where(certain, np.nan, (observed - chance) / np.where(certain, 1, room))
+
+
+def _codes(q, grid_step):
+    """Q-values as comparable numbers: grid codes, or the values themselves for step 0."""
+    q = np.asarray(q)
+    if not np.isfinite(q).all():
+        raise ValueError("q holds a value that is not finite")
+    return np.floor(q / q.dtype.type(grid_step) + q.dtype.type(0.5)) if grid_step else q
+
+
+def tied(q, grid_step=0.0):
+    """Whether several actions share the largest rounded Q-value.
+
+    Parameters
+    ----------
+    q : array of float, shape (..., A)
+        Unrounded Q-values.
+    grid_step : float
+        Step of the rounding grid; 0 for none.
+
+    Returns
+    -------
+    array of bool, shape (...)
+        Its mean is the tie rate.
+
+    Examples
+    --------
+    >>> from rrl.pqn.agreement import tied
+    >>> tied([[0.1, 0.15, 0.9], [0.1, 0.15, -0.9]], 0.4).tolist()
+    [False, True]
+    """
+    codes = _codes(q, grid_step)
+    return (codes == codes.max(-1, keepdims=True)).sum(-1) > 1
+
+
+def rounded_actions(q, grid_step=0.0, tie_break="first", seed=0):
+    """Greedy actions of rounded Q-values under one of three tie-breaks.
+
+    Parameters
+    ----------
+    q : array of float, shape (R, N, A)
+        Unrounded Q-values of R runs in N states.
+    grid_step : float
+        Step of the grid; 0 for none.
+    tie_break : {"first", "shared", "independent"}
+        Lowest index; a random order of the actions in each state that all runs share; an order of
+        each run's own.
+    seed : int
+        Seeds the random orders.
+
+    Returns
+    -------
+    array of int, shape (R, N)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrl.pqn.agreement import action_agreement, rounded_actions
+    >>> q = np.zeros((2, 1000, 3))
+    >>> for rule in ("first", "shared", "independent"):
+    ...     print(rule, action_agreement(rounded_actions(q, 0.4, rule)).mean)
+    first 1.0
+    shared 1.0
+    independent 0.334
+    """
+    codes = _codes(q, grid_step)
+    if codes.ndim != 3:
+        raise ValueError(f"q must have shape (runs, states, actions), got {codes.shape}")
+    if tie_break == "first":
+        return codes.argmax(-1)
+    if tie_break not in ("shared", "independent"):
+        raise ValueError(f"tie_break must be 'first', 'shared' or 'independent', got {tie_break!r}")
+    priority = np.random.default_rng(seed).random(codes.shape if tie_break == "independent" else codes.shape[1:])
+    return np.where(codes == codes.max(-1, keepdims=True), priority, -1).argmax(-1)
+
+
+def action_gaps(q):
+    """Largest minus second largest Q-value, shape (..., A) to (...).
+
+    Examples
+    --------
+    >>> from rrl.pqn.agreement import action_gaps
+    >>> action_gaps([[0.5, 2.0, 1.25]]).tolist()
+    [0.75]
+    """
+    top = np.sort(np.asarray(q), axis=-1)
+    return top[..., -1] - top[..., -2]
+
+
+def agreement_by_gap(actions, q, n_bins=5):
+    """Agreement on states of small and of large action gap.
+
+    Parameters
+    ----------
+    actions : array of int, shape (R, N)
+    q : array of float, shape (R, N, A)
+        Unrounded Q-values; a state's gap is the mean of the runs' gaps.
+    n_bins : int
+        Bins of equally many states.
+
+    Returns
+    -------
+    gaps, agreement : ndarray of float, shape (n_bins,)
+        Mean gap and mean pairwise agreement of each bin, smallest gaps first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrl.pqn.agreement import agreement_by_gap
+    >>> q = np.array([[[0.0, 0.1], [5.0, 0.0]], [[0.1, 0.0], [4.0, 0.0]]])
+    >>> [part.round(6).tolist() for part in agreement_by_gap(q.argmax(-1), q, 2)]
+    [[0.1, 4.5], [0.0, 1.0]]
+    """
+    actions, gaps = _labels(actions), action_gaps(q).mean(0)
+    if not 1 <= n_bins <= gaps.size:
+        raise ValueError(f"n_bins must be between 1 and the number of states {gaps.size}, got {n_bins}")
+    bins = np.array_split(np.argsort(gaps, kind="stable"), n_bins)
+    return (
+        np.array([gaps[index].mean() for index in bins]),
+        np.array([action_agreement(actions[:, index]).mean for index in bins]),
+    )
+
+
+def bootstrap_interval(pairwise, *, confidence=0.95, n_resamples=10_000, seed=0):
+    """Percentile interval of the mean pairwise agreement, resampling runs.
+
+    A run drawn twice is not compared with itself; resamples of a single run are dropped. With few
+    runs the interval is rough: with 3 there are only 9 distinct resamples left.
+
+    Parameters
+    ----------
+    pairwise : ndarray, shape (R, R)
+        Symmetric; its diagonal is not used.
+    confidence : float
+    n_resamples : int
+    seed : int
+
+    Returns
+    -------
+    (float, float)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrl.pqn.agreement import bootstrap_interval
+    >>> bootstrap_interval(np.array([[1, 0.5, 0.7], [0.5, 1, 0.6], [0.7, 0.6, 1]]))
+    (0.5, 0.7)
+    """
+    pairwise = np.asarray(pairwise, dtype=float)
+    r = len(pairwise)
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must be between 0 and 1, got {confidence}")
+    drawn = np.random.default_rng(seed).integers(r, size=(n_resamples, r))
+    times = (drawn[:, :, None] == np.arange(r)).sum(1)
+    total = np.einsum("bi,ij,bj->b", times, pairwise - np.diag(np.diag(pairwise)), times)
+    pairs = r**2 - (times**2).sum(1)
+    means = total[pairs > 0] / pairs[pairs > 0]
+    low, high = np.quantile(means, [(1 - confidence) / 2, (1 + confidence) / 2])
+    return float(low), float(high)

@@ -1,0 +1,165 @@
+"""Atari games as a pool of environments, and whole games played greedily."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from rrl.pqn.config import Step
+
+__all__ = ["AtariPool", "GameTracker", "Games", "play"]
+
+GAMES = {"breakout": "breakout", "mspacman": "ms_pacman", "pong": "pong"}
+
+# What CleanRL's old pool did, as far as ale-py's vector environment can.
+PREPROCESSING = {
+    "frameskip": 4,
+    "maxpool": True,
+    "grayscale": True,
+    "img_height": 84,
+    "img_width": 84,
+    "stack_num": 4,
+    "noop_max": 30,
+    "use_fire_reset": True,
+    "repeat_action_probability": 0.0,
+    "full_action_space": False,
+    "max_num_frames_per_episode": 108_000,
+    "episodic_life": False,
+    "life_loss_info": True,
+    "reward_clipping": False,
+}
+
+
+class GameTracker:
+    """Scores of whole games, and which steps are data, from a next-step autoreset stream.
+
+    Parameters
+    ----------
+    n : int
+        Number of environments.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrl.pqn.atari import GameTracker
+    >>> tracker, no = GameTracker(1), np.array([False])
+    >>> for reward, lives, end in ((7, 2, False), (-3, 1, True), (0, 0, True), (0, 2, False)):
+    ...     valid, score = tracker.step(np.array([reward]), np.array([end]), no, np.array([lives]))
+    ...     print(bool(valid[0]), float(score[0]))
+    True nan
+    True nan
+    True 4.0
+    False nan
+    """
+
+    def __init__(self, n):
+        self.totals, self.over = np.zeros(n), np.zeros(n, dtype=bool)
+
+    def step(self, reward, terminated, truncated, lives):
+        """Return (valid, score) of a step; a game is over at its last life, or when it is cut."""
+        valid = ~self.over
+        self.totals = np.where(valid, self.totals + reward, 0.0)
+        self.over = valid & (truncated | (terminated & (lives == 0)))
+        return valid, np.where(self.over, self.totals, np.nan)
+
+
+class AtariPool:
+    """Environments of one game in ale-py's vector environment.
+
+    Frame skip 4 with the maximum of the last two frames, 84 x 84 grey, 4 frames, up to 30 no-ops and
+    FIRE at the start, no sticky actions, a lost life ends the learner's episode but not the game. Its
+    state cannot be saved. Each environment depends on its own seed only.
+
+    Parameters
+    ----------
+    game : {"breakout", "mspacman", "pong"}
+    n : int
+        Number of environments.
+    n_threads : int
+        Emulator threads; 0 lets ale-py choose.
+
+    Raises
+    ------
+    ImportError
+        If ale-py is missing.
+    ValueError
+        For an unknown game.
+    """
+
+    def __init__(self, game, n, n_threads=0):
+        if game not in GAMES:
+            raise ValueError(f"game must be one of {sorted(GAMES)}, got {game!r}")
+        try:
+            from ale_py.vector_env import AtariVectorEnv
+        except ImportError as error:
+            raise ImportError("Atari needs ale-py: pip install 'rrl[experiments]'") from error
+        self._pool = AtariVectorEnv(GAMES[game], n, num_threads=n_threads, autoreset_mode="NextStep", **PREPROCESSING)
+        self.n_actions = int(self._pool.single_action_space.n)
+        self.observation_shape = self._pool.single_observation_space.shape
+        self._n = n
+
+    def reset(self, seeds):
+        """Start every game; seeds are non-negative 31-bit integers, one an environment."""
+        self._tracker = GameTracker(self._n)
+        return self._pool.reset(seed=np.asarray(seeds, dtype=np.int64))[0]
+
+    def step(self, actions):
+        """Play one action in every game."""
+        observation, reward, terminated, truncated, info = self._pool.step(np.asarray(actions, np.int64))
+        valid, score = self._tracker.step(reward, terminated, truncated, info["lives"])
+        return Step(observation, reward, terminated, truncated & ~terminated, valid, score)
+
+    def state(self):
+        """None: ale-py's pool offers no exact state."""
+        return None
+
+
+class Games(NamedTuple):
+    """Whole games: unclipped scores, whether a limit cut them, and the actions of each."""
+
+    scores: np.ndarray
+    truncated: np.ndarray
+    actions: list
+
+
+def play(policy, env, seeds, *, max_steps=27_000, patience=1_000):
+    """Play one whole game in every environment of a pool.
+
+    A game is cut, with the score it has, after `max_steps` steps, or after `patience` steps without
+    any reward (a policy that never presses FIRE would wait for ever).
+
+    Parameters
+    ----------
+    policy : callable
+        ``policy(observations, t)`` gives one action an environment.
+    env : VectorEnv
+    seeds : array of int
+        One an environment.
+    max_steps, patience : int
+        Limits in agent steps.
+
+    Returns
+    -------
+    Games
+        Actions are lists of uint8 arrays: what was played up to the end of each game.
+    """
+    observation = env.reset(np.asarray(seeds))
+    n = len(seeds)
+    scores, cut = np.zeros(n), np.zeros(n, dtype=bool)
+    running, rewarded = np.ones(n, dtype=bool), np.zeros(n, dtype=int)
+    lengths, played = np.zeros(n, dtype=int), []
+    for t in range(max_steps):
+        actions = np.asarray(policy(observation, t))
+        out = env.step(actions)
+        played.append(actions.astype(np.uint8))
+        scores += np.where(running, out.reward, 0)
+        lengths[running] = t + 1
+        rewarded[out.reward != 0] = t + 1
+        finished = ~np.isnan(out.score)
+        stuck = (t + 1 - rewarded >= patience) | (t + 1 >= max_steps)
+        cut |= running & (stuck & ~finished | finished & out.cut)
+        running &= ~(finished | stuck)
+        observation = out.observation
+        if not running.any():
+            break
+    played = np.stack(played)
+    return Games(scores, cut, [played[:length, i] for i, length in enumerate(lengths)])

@@ -1,0 +1,133 @@
+"""Settings of a PQN run, and what a pool of environments has to offer."""
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+__all__ = ["PQNConfig", "Step", "VectorEnv"]
+
+
+class Step(NamedTuple):
+    """What a pool of environments answers to a step; every field has one entry an environment.
+
+    `ended` closes the learner's episode for good (a lost life may), `cut` is a time limit. `valid` is
+    False on the step that only resets a finished game: its action had no effect and it is no data.
+    `score` is the unclipped return of a whole game that finished with this step, else NaN.
+    """
+
+    observation: np.ndarray
+    reward: np.ndarray
+    ended: np.ndarray
+    cut: np.ndarray
+    valid: np.ndarray
+    score: np.ndarray
+
+
+class VectorEnv(Protocol):
+    """A pool of environments. `state` returns None where it cannot be saved exactly."""
+
+    n_actions: int
+    observation_shape: tuple
+
+    def reset(self, seeds):
+        """Start every environment; seeds are 31-bit integers. Gives observations, uint8."""
+
+    def step(self, actions):
+        """Take one action in every environment. Gives a `Step`."""
+
+    def state(self):
+        """All state as a dict of arrays, or None."""
+
+    def load_state(self, state):
+        """Go on from what `state` gave."""
+
+
+@dataclass(frozen=True)
+class PQNConfig:
+    """Settings of one run; the defaults are Table 1 of the paper (no decay, no rounding).
+
+    The second block holds what may differ between runs that train together.
+
+    Parameters
+    ----------
+    total_steps, n_envs, n_steps, n_minibatches, epochs : int
+        Environment steps in all; environments; steps of each in an iteration; minibatches; epochs.
+    learning_rate, anneal_lr, gamma, q_lambda, max_grad_norm : float, bool
+        As in CleanRL; the rate falls linearly to 0 when annealed.
+    start_e, end_e, exploration_fraction : float
+        Exploration falls linearly over this fraction of `total_steps`.
+    adam_betas, adam_eps : tuple, float
+        AdamW's defaults.
+    clip_rewards : bool
+        The learner sees the sign of each reward; reported scores never are clipped.
+    trace_through_ends : bool
+        See `q_lambda_targets`.
+    weight_decay : float
+        Decoupled weight decay, on all parameters.
+    grid_step : float
+        Outputs are rounded to multiples of it; 0 for no rounding.
+    round_acting, round_targets : bool
+        Greedy actions from rounded outputs; cached maxima from rounded outputs.
+    round_loss : {"no", "straight-through", "plain"}
+        Whether the loss sees rounded outputs; "plain" has zero gradient and learns nothing.
+    tie_break : {"first", "shared", "independent"}
+        Lowest index; a random priority that all runs share; one of the run's own.
+
+    Examples
+    --------
+    >>> from rrl.pqn import PQNConfig
+    >>> PQNConfig().q_lambda, PQNConfig(grid_step=0.4).round_loss
+    (0.65, 'no')
+    """
+
+    total_steps: int = 10_000_000
+    n_envs: int = 8
+    n_steps: int = 128
+    n_minibatches: int = 4
+    epochs: int = 4
+    learning_rate: float = 2.5e-4
+    anneal_lr: bool = True
+    gamma: float = 0.99
+    q_lambda: float = 0.65
+    max_grad_norm: float = 10.0
+    start_e: float = 1.0
+    end_e: float = 0.01
+    exploration_fraction: float = 0.3
+    adam_betas: tuple = (0.9, 0.999)
+    adam_eps: float = 1e-8
+    clip_rewards: bool = True
+    trace_through_ends: bool = False
+
+    weight_decay: float = 0.0
+    grid_step: float = 0.0
+    round_acting: bool = True
+    round_targets: bool = True
+    round_loss: str = "no"
+    tie_break: str = "first"
+
+    def __post_init__(self):
+        for name in ("total_steps", "n_envs", "n_steps", "n_minibatches", "epochs"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.n_envs * self.n_steps % self.n_minibatches:
+            raise ValueError(
+                f"n_minibatches must divide n_envs * n_steps = {self.n_envs * self.n_steps}, got {self.n_minibatches}"
+            )
+        if self.total_steps < self.n_envs * self.n_steps:
+            raise ValueError(f"total_steps must cover one iteration, got {self.total_steps}")
+        for name in ("weight_decay", "grid_step"):
+            if not (math.isfinite(getattr(self, name)) and getattr(self, name) >= 0):
+                raise ValueError(f"{name} must be at least 0, got {getattr(self, name)}")
+        for name, allowed in (
+            ("round_loss", ("no", "straight-through", "plain")),
+            ("tie_break", ("first", "shared", "independent")),
+        ):
+            if getattr(self, name) not in allowed:
+                raise ValueError(f"{name} must be one of {allowed}, got {getattr(self, name)!r}")
+
+    @property
+    def n_iterations(self):
+        """Number of whole iterations in `total_steps`."""
+        return self.total_steps // (self.n_envs * self.n_steps)

@@ -1,0 +1,258 @@
+"""The Q-network of PQN for many runs at once, and the rounding of its outputs (Section 6.2).
+
+R runs share one architecture. Their parameters are the rows of one matrix, so that a whole batch of
+runs is initialised, clipped and optimised by a few array operations; a run's output depends on its
+own row only.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+__all__ = ["Architecture", "StackedQNetwork", "greedy_actions", "quantise"]
+
+
+def require_torch():
+    """Import torch, or say which extra brings it."""
+    try:
+        import torch
+    except ImportError as error:
+        raise ImportError("neural experiments need torch: pip install 'rrl[experiments]'") from error
+    return torch
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """Layer sizes of a Q-network; the defaults are the Atari network of CleanRL's PQN.
+
+    Every hidden layer is followed by LayerNorm over all its outputs of one sample, and ReLU.
+
+    Parameters
+    ----------
+    convs : tuple of (int, int, int)
+        (channels, kernel, stride) of each convolution.
+    dense : tuple of int
+        Width of each hidden dense layer.
+    scale : float
+        Observations are divided by it.
+
+    Examples
+    --------
+    >>> from rrl.pqn import Architecture
+    >>> Architecture().dense
+    (512,)
+    """
+
+    convs: tuple = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
+    dense: tuple = (512,)
+    scale: float = 255.0
+
+
+def _orthogonal(rng, shape, gain):
+    """An orthogonal matrix of `shape`, uniform (QR of a Gaussian matrix, signs fixed)."""
+    rows, columns = shape
+    q, r = np.linalg.qr(rng.standard_normal((max(shape), min(shape))))
+    q = q * np.sign(np.diag(r))
+    return gain * (q if rows >= columns else q.T)
+
+
+class StackedQNetwork:
+    """Q-networks of `n_runs` runs with one architecture.
+
+    Parameters
+    ----------
+    n_runs : int
+        Number R of runs.
+    observation_shape : tuple of int
+        (channels, height, width).
+    n_actions : int
+        Number A of actions.
+    architecture : Architecture
+        Layer sizes.
+    conv : {"loop", "grouped", "patches"}
+        How convolutions of several runs are computed: one after the other, as one grouped
+        convolution, or as batched products of image patches. Results agree up to float noise.
+
+    Attributes
+    ----------
+    shapes : dict of str to tuple
+        The parameters in order; their flattened concatenation is one row of the parameter matrix.
+    n_parameters : int
+        Length P of a row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrl.pqn import Architecture, StackedQNetwork
+    >>> net = StackedQNetwork(2, (1, 4, 4), 3, Architecture(convs=((2, 3, 1),), dense=(5,), scale=1.0))
+    >>> theta = net.initial([np.random.default_rng(seed) for seed in (0, 1)])
+    >>> tuple(theta.shape), net.n_parameters
+    ((2, 109), 109)
+    >>> tuple(net(theta, np.zeros((2, 7, 1, 4, 4), dtype=np.uint8)).shape)
+    (2, 7, 3)
+    """
+
+    def __init__(self, n_runs, observation_shape, n_actions, architecture=None, conv="loop"):
+        if conv not in ("loop", "grouped", "patches"):
+            raise ValueError(f"conv must be 'loop', 'grouped' or 'patches', got {conv!r}")
+        self.n_runs, self.n_actions, self.conv = n_runs, n_actions, conv
+        self.architecture = architecture or Architecture()
+        channels, height, width = observation_shape
+        self.shapes = {}
+        for i, (out, kernel, stride) in enumerate(self.architecture.convs):
+            height, width = (height - kernel) // stride + 1, (width - kernel) // stride + 1
+            if min(height, width) < 1:
+                raise ValueError(f"observation_shape {observation_shape} is too small for convolution {i}")
+            self._layer(f"conv{i}", (out, channels, kernel, kernel), (out, height, width))
+            channels = out
+        inputs = channels * height * width
+        for i, out in enumerate(self.architecture.dense):
+            self._layer(f"dense{i}", (out, inputs), (out,))
+            inputs = out
+        self._layer("head", (n_actions, inputs), None)
+        self._sizes = [math.prod(shape) for shape in self.shapes.values()]
+        self.n_parameters = sum(self._sizes)
+
+    def _layer(self, name, weight, norm):
+        self.shapes[f"{name}.weight"], self.shapes[f"{name}.bias"] = weight, weight[:1]
+        if norm:
+            self.shapes[f"{name}.scale"] = self.shapes[f"{name}.shift"] = norm
+
+    def initial(self, generators):
+        """Orthogonal weights with gain sqrt 2 (head included), zero biases, LayerNorm scales 1.
+
+        Parameters
+        ----------
+        generators : sequence of numpy Generator
+            One for each run.
+
+        Returns
+        -------
+        torch tensor of float32, shape (R, P)
+        """
+        torch = require_torch()
+        rows = []
+        for rng in generators:
+            parts = []
+            for name, shape in self.shapes.items():
+                if name.endswith("weight"):
+                    parts.append(_orthogonal(rng, (shape[0], math.prod(shape[1:])), math.sqrt(2)).ravel())
+                else:
+                    parts.append(np.full(math.prod(shape), float(name.endswith("scale"))))
+            rows.append(np.concatenate(parts).astype(np.float32))
+        return torch.from_numpy(np.stack(rows))
+
+    def parameters(self, theta):
+        """Name to tensor of shape (R, ...): views into the parameter matrix (R, P)."""
+        parts = theta.split(self._sizes, dim=1)
+        return {name: part.view(-1, *shape) for (name, shape), part in zip(self.shapes.items(), parts, strict=True)}
+
+    def __call__(self, theta, observations):
+        """Q-values.
+
+        Parameters
+        ----------
+        theta : torch tensor, shape (R, P)
+            One row of parameters a run.
+        observations : tensor or ndarray, shape (R, B, channels, height, width)
+            A batch for each run.
+
+        Returns
+        -------
+        torch tensor of float32, shape (R, B, A)
+        """
+        torch = require_torch()
+        functional = torch.nn.functional
+        p = self.parameters(theta)
+        x = torch.as_tensor(observations, device=theta.device).float() / self.architecture.scale
+        for i, (_, _, stride) in enumerate(self.architecture.convs):
+            x = self._conv(x, p[f"conv{i}.weight"], p[f"conv{i}.bias"], stride)
+            x = functional.layer_norm(x, x.shape[2:])
+            x = torch.relu(torch.addcmul(p[f"conv{i}.shift"][:, None], x, p[f"conv{i}.scale"][:, None]))
+        x = x.flatten(2)
+        for i in range(len(self.architecture.dense)):
+            x = torch.baddbmm(p[f"dense{i}.bias"][:, None], x, p[f"dense{i}.weight"].transpose(1, 2))
+            x = functional.layer_norm(x, x.shape[2:])
+            x = torch.relu(torch.addcmul(p[f"dense{i}.shift"][:, None], x, p[f"dense{i}.scale"][:, None]))
+        return torch.baddbmm(p["head.bias"][:, None], x, p["head.weight"].transpose(1, 2))
+
+    def _conv(self, x, weight, bias, stride):
+        torch = require_torch()
+        functional = torch.nn.functional
+        if self.conv == "loop":
+            runs = zip(x.unbind(), weight.unbind(), bias.unbind(), strict=True)
+            return torch.stack([functional.conv2d(x, w, b, stride) for x, w, b in runs])
+        r, b = x.shape[:2]
+        if self.conv == "grouped":
+            y = functional.conv2d(
+                x.transpose(0, 1).flatten(1, 2), weight.flatten(0, 1), bias.flatten(), stride, groups=r
+            )
+            return y.unflatten(1, (r, -1)).transpose(0, 1)
+        k = weight.shape[-1]
+        patches = x.unfold(3, k, stride).unfold(4, k, stride)
+        oh, ow = patches.shape[3:5]
+        patches = patches.permute(0, 1, 3, 4, 2, 5, 6).reshape(r, b * oh * ow, -1)
+        y = torch.baddbmm(bias[:, None], patches, weight.flatten(2).transpose(1, 2))
+        return y.view(r, b, oh, ow, -1).permute(0, 1, 4, 2, 3)
+
+
+def quantise(q, step):
+    """Round Q-values to the nearest multiple of `step`, halves upwards.
+
+    Section 6.2 rounds outputs to a fixed grid that contains zero; every half-way value goes up, and
+    minus zero never comes out.
+
+    Parameters
+    ----------
+    q : ndarray or torch tensor
+        Q-values.
+    step : float or array that broadcasts against `q`
+        Distance of the grid points; entries of 0 leave the value as it is.
+
+    Returns
+    -------
+    Same type as `q`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrl.pqn import quantise
+    >>> quantise(np.array([-0.6, -0.2, 0.19, 0.2, 0.5]), 0.4).round(6).tolist()
+    [-0.4, 0.0, 0.0, 0.4, 0.4]
+    """
+    xp = np if isinstance(q, np.ndarray | float) else require_torch()
+    step = xp.asarray(step, dtype=q.dtype) if xp is np else xp.as_tensor(step, dtype=q.dtype, device=q.device)
+    rounding = step > 0
+    width = xp.where(rounding, step, xp.ones_like(step))
+    # + 0 turns a minus zero into zero.
+    return xp.where(rounding, xp.floor(q / width + 0.5) * width + 0.0, q)
+
+
+def greedy_actions(q, priority=None):
+    """Maximising actions, ties broken by `priority`, or by the lowest index.
+
+    Parameters
+    ----------
+    q : ndarray or torch tensor, shape (..., A)
+        Q-values, rounded or not.
+    priority : same kind, shape that broadcasts to `q`, optional
+        Among tied actions the one of largest priority (at least 0) wins.
+
+    Returns
+    -------
+    Integers of shape (...)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrl.pqn import greedy_actions
+    >>> q = np.array([[0.4, 0.4, 0.0], [0.0, 0.4, 0.4]])
+    >>> greedy_actions(q).tolist(), greedy_actions(q, np.array([0.1, 0.2, 0.3])).tolist()
+    ([0, 1], [1, 2])
+    """
+    if priority is None:
+        return q.argmax(-1)
+    xp = np if isinstance(q, np.ndarray) else require_torch()
+    best = q.max(-1, keepdims=True) if xp is np else q.amax(-1, keepdim=True)
+    return xp.where(q == best, priority, -1.0).argmax(-1)

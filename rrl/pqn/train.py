@@ -1,0 +1,292 @@
+"""PQN (Gallici et al. 2025) as CleanRL has it, for many runs at once.
+
+One iteration: act `n_steps` steps in every environment, compute Q(lambda) targets from the values
+cached while acting, then `epochs` passes of `n_minibatches` gradient steps with AdamW. All random
+numbers of a run come from generators of its own, so a run does not depend on what it is batched with
+(up to float noise of batched products).
+"""
+
+import dataclasses
+import json
+import math
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+
+from rrl.pqn.network import Architecture, StackedQNetwork, greedy_actions, quantise, require_torch
+from rrl.pqn.targets import linear_schedule, q_lambda_targets
+from rrl.randomness import shared_uniform
+
+__all__ = ["Trainer", "train"]
+
+STREAMS = ("init", "explore", "shuffle", "ties", "env")
+PER_RUN = ("weight_decay", "grid_step", "round_acting", "round_targets", "round_loss", "tie_break")
+
+
+def run_generators(seed):
+    """The named generators of one run: children of one seed, none of which pads into another."""
+    return {name: np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(k,))) for k, name in enumerate(STREAMS)}
+
+
+class Trainer:
+    """Trains runs together, one iteration at a time.
+
+    Parameters
+    ----------
+    runs : sequence of (int, PQNConfig)
+        Seed and settings of each run; settings may differ in the second block of `PQNConfig` only.
+    make_env : callable
+        ``make_env(n)`` gives a `VectorEnv` with n environments.
+    architecture : Architecture, optional
+    device : str
+        Of torch.
+    conv : str
+        See `StackedQNetwork`.
+    shared_seed : int
+        Shared randomness of ``tie_break="shared"``.
+
+    Attributes
+    ----------
+    theta : torch tensor, shape (R, P)
+    iteration : int
+        Iterations done.
+    games : list of list of (int, float)
+        For each run, the step at which a whole game finished, and its unclipped return.
+    curve : list of dict
+        One entry an iteration: step, and for each run loss, mean max Q and share of tied steps.
+    """
+
+    def __init__(self, runs, make_env, *, architecture=None, device="cpu", conv="loop", shared_seed=0):
+        torch = require_torch()
+        self.seeds, self.configs = [s for s, _ in runs], [c for _, c in runs]
+        self.config = c = self.configs[0]
+        for other in self.configs[1:]:
+            if dataclasses.replace(other, **{k: getattr(c, k) for k in PER_RUN}) != c:
+                raise ValueError(f"runs may differ only in {PER_RUN}, got {c} and {other}")
+        self.device, self.shared_seed, self.n_runs = torch.device(device), shared_seed, len(runs)
+        self.generators = [run_generators(seed) for seed in self.seeds]
+        self.env = make_env(self.n_runs * c.n_envs)
+        self.network = StackedQNetwork(
+            self.n_runs, self.env.observation_shape, self.env.n_actions, architecture or Architecture(), conv
+        )
+        self.theta = self.network.initial([g["init"] for g in self.generators]).to(self.device)
+        self.moments = torch.zeros((2, *self.theta.shape), device=self.device)
+        self.updates = self.iteration = self.restarts = 0
+        self.games = [[] for _ in runs]
+        self.curve = []
+        self._observation = self._reset()
+        shape = (self.n_runs, c.n_envs * c.n_steps, *self.env.observation_shape)
+        self._buffer = torch.empty(shape, dtype=torch.uint8, device=self.device)
+
+    def _column(self, values):
+        """One number a run, as a tensor of shape (R, 1, 1)."""
+        return require_torch().tensor(values, device=self.device).reshape(-1, 1, 1)
+
+    def _reset(self):
+        n = self.config.n_envs
+        seeds = np.concatenate([g["env"].integers(2**31 - 1, size=n) for g in self.generators])
+        return self.env.reset(seeds).reshape(self.n_runs, n, *self.env.observation_shape)
+
+    def step_count(self):
+        """Environment steps done by each run."""
+        return self.iteration * self.config.n_envs * self.config.n_steps
+
+    def _priorities(self):
+        """Priorities of actions among ties, shape (T, R, E, A), or None when all take the first."""
+        if all(c.tie_break == "first" for c in self.configs):
+            return None
+        c, a = self.config, self.env.n_actions
+        size = (c.n_steps, c.n_envs, a)
+        drawn = {
+            "first": lambda g: np.broadcast_to(np.arange(a)[::-1] / a, size),
+            "shared": lambda g: shared_uniform(self.shared_seed, ("pqn", "ties", self.iteration), size),
+            "independent": lambda g: g["ties"].random(size),
+        }
+        priorities = [drawn[k.tie_break](g) for k, g in zip(self.configs, self.generators, strict=True)]
+        return require_torch().from_numpy(np.stack(priorities, 1)).to(self.device)
+
+    def _act(self):
+        """Roll the environments `n_steps` steps; return what was seen, time first."""
+        torch, c, r, e = require_torch(), self.config, self.n_runs, self.config.n_envs
+        chance = [g["explore"].random((c.n_steps, e)) for g in self.generators]
+        chance = np.stack(chance, 1)
+        randoms = [g["explore"].integers(self.env.n_actions, size=(c.n_steps, e)) for g in self.generators]
+        actions, priorities = np.stack(randoms, 1), self._priorities()
+        step = self._column([float(k.grid_step) for k in self.configs])
+        acting = step * self._column([k.round_acting for k in self.configs])
+        target = step * self._column([k.round_targets for k in self.configs])
+        values = torch.empty((c.n_steps + 1, r, e), device=self.device)
+        ties = torch.zeros(r, device=self.device)
+        seen = np.zeros((4, c.n_steps, r, e), np.float32)
+        before = self.step_count()
+        for t in range(c.n_steps + 1):
+            observation = torch.from_numpy(self._observation).to(self.device)
+            with torch.no_grad():
+                q = self.network(self.theta, observation)
+                values[t] = quantise(q, target).amax(-1)
+                if t == c.n_steps:
+                    break
+                rounded = quantise(q, acting)
+                greedy = greedy_actions(rounded, None if priorities is None else priorities[t])
+                ties += ((rounded == rounded.amax(-1, keepdim=True)).sum(-1) > 1).float().mean(1)
+            self._buffer[:, t * e : (t + 1) * e] = observation
+            now = before + (t + 1) * e
+            epsilon = linear_schedule(c.start_e, c.end_e, c.exploration_fraction * c.total_steps, now)
+            actions[t] = np.where(chance[t] < epsilon, actions[t], greedy.cpu().numpy())
+            out = self.env.step(actions[t].ravel())
+            self._observation = out.observation.reshape(self._observation.shape)
+            reward = np.sign(out.reward) if c.clip_rewards else out.reward
+            for k, part in enumerate((reward, out.ended, out.cut, out.valid)):
+                seen[k, t] = np.reshape(part, (r, e))
+            for i in np.flatnonzero(~np.isnan(out.score)):
+                self.games[i // e].append((now, float(out.score[i])))
+        return torch.from_numpy(actions).to(self.device), torch.from_numpy(seen).to(self.device), values, ties
+
+    def iterate(self):
+        """One iteration: act, compute targets, update."""
+        torch, c, r = require_torch(), self.config, self.n_runs
+        actions, (rewards, ended, cut, valid), values, ties = self._act()
+        targets = q_lambda_targets(rewards, values[1:], ended, cut, c.gamma, c.q_lambda, c.trace_through_ends)
+        flat = [x.transpose(0, 1).flatten(1) for x in (actions, torch.stack(targets), valid)]
+        size = c.n_envs * c.n_steps
+        rate = c.learning_rate * (1 - self.iteration / c.n_iterations if c.anneal_lr else 1)
+        rows = torch.arange(r, device=self.device)[:, None]
+        total = torch.zeros(r, device=self.device)
+        for _ in range(c.epochs):
+            order = np.stack([g["shuffle"].permutation(size) for g in self.generators])
+            order = torch.from_numpy(order).to(self.device)
+            for index in order.split(size // c.n_minibatches, dim=1):
+                total += self._update(self._buffer[rows, index], *(x[rows, index] for x in flat), rate)
+        self.iteration += 1
+        loss = (total / (c.epochs * c.n_minibatches)).tolist()
+        if not all(map(math.isfinite, loss)):
+            raise FloatingPointError(f"loss is not finite at step {self.step_count()}: {loss}")
+        mean_q = values[:-1].mean((0, 2)).tolist()
+        ties = (ties / c.n_steps).tolist()
+        self.curve.append({"step": self.step_count(), "loss": loss, "mean_q": mean_q, "ties": ties})
+
+    def _update(self, observations, actions, targets, weights, rate):
+        """One gradient step of every run; return the losses, shape (R,)."""
+        torch, c = require_torch(), self.config
+        theta = self.theta.requires_grad_()
+        q = self.network(theta, observations)
+        if any(k.round_loss != "no" for k in self.configs):
+            step = self._column([k.grid_step * (k.round_loss != "no") for k in self.configs])
+            through = self._column([float(k.round_loss == "straight-through") for k in self.configs])
+            rounded = quantise(q, step)
+            q = torch.where(step > 0, rounded.detach() + through * (q - q.detach()), q)
+        chosen = q.gather(2, actions[..., None]).squeeze(2)
+        losses = (weights * (targets - chosen) ** 2).sum(1) / weights.sum(1).clamp(min=1)
+        (gradient,) = torch.autograd.grad(losses.sum(), theta)
+        self.theta = theta.detach()
+        norm = gradient.norm(dim=1, keepdim=True)
+        gradient.mul_((c.max_grad_norm / (norm + 1e-6)).clamp(max=1))
+        self.updates += 1
+        (b1, b2), (first, second) = c.adam_betas, self.moments
+        decay = torch.tensor([k.weight_decay for k in self.configs], device=self.device)
+        self.theta.mul_(1 - rate * decay[:, None])
+        first.lerp_(gradient, 1 - b1)
+        second.mul_(b2).addcmul_(gradient, gradient, value=1 - b2)
+        root = (second.sqrt() / math.sqrt(1 - b2**self.updates)).add_(c.adam_eps)
+        self.theta.addcdiv_(first, root, value=-rate / (1 - b1**self.updates))
+        return losses.detach()
+
+    def save(self, path):
+        """Write a checkpoint (safetensors, no pickle): beside, then renamed."""
+        from safetensors.torch import save_file
+
+        environment = self.env.state()
+        tensors = {"theta": self.theta, "moments": self.moments}
+        tensors = {k: v.detach().cpu().contiguous() for k, v in tensors.items()}
+        torch = require_torch()
+        if environment is not None:
+            tensors |= {f"env.{k}": torch.from_numpy(np.array(v)) for k, v in environment.items()}
+            tensors["observation"] = torch.from_numpy(self._observation.copy())
+        header = {
+            "runs": self._identity(),
+            "generators": [{k: g.bit_generator.state for k, g in gs.items()} for gs in self.generators],
+            **{k: getattr(self, k) for k in ("iteration", "updates", "restarts", "games", "curve")},
+        }
+        path = Path(path)
+        part = path.with_suffix(f".{os.getpid()}.part")
+        save_file(tensors, part, metadata={"rrl": json.dumps(header)})
+        os.replace(part, path)
+
+    def _identity(self):
+        return [[seed, dataclasses.asdict(c)] for seed, c in zip(self.seeds, self.configs, strict=True)]
+
+    def load(self, path):
+        """Go on from a checkpoint of the same runs.
+
+        Bit for bit where the environments' state could be saved; otherwise they are restarted from
+        new seeds of their own streams and `restarts` counts it.
+        """
+        from safetensors import safe_open
+
+        with safe_open(path, framework="pt") as file:
+            header = json.loads(file.metadata()["rrl"])
+            tensors = {key: file.get_tensor(key) for key in file.keys()}
+        if header["runs"] != json.loads(json.dumps(self._identity())):
+            raise ValueError(f"checkpoint {path} belongs to other runs: {header['runs']}")
+        self.theta = tensors["theta"].to(self.device)
+        self.moments = tensors["moments"].to(self.device)
+        for generators, states in zip(self.generators, header["generators"], strict=True):
+            for name, state in states.items():
+                generators[name].bit_generator.state = state
+        for name in ("iteration", "updates", "restarts", "curve"):
+            setattr(self, name, header[name])
+        self.games = [[tuple(game) for game in games] for games in header["games"]]
+        if "observation" in tensors:
+            self.env.load_state({k[4:]: v.numpy() for k, v in tensors.items() if k.startswith("env.")})
+            self._observation = tensors["observation"].numpy()
+        else:
+            self._observation = self._reset()
+            self.restarts += 1
+
+
+def train(trainer, *, checkpoint=None, every=120.0, deadline=math.inf, after=None, progress=False):
+    """Run a trainer to its end, or to a deadline.
+
+    Parameters
+    ----------
+    trainer : Trainer
+    checkpoint : path, optional
+        Loaded first if it exists; written every `every` seconds and at the end.
+    every : float
+        Seconds between checkpoints.
+    deadline : float
+        Monotonic time (`time.monotonic`) after which no iteration is begun.
+    after : callable, optional
+        Called with the trainer after each iteration.
+    progress : bool
+        Show a progress bar on standard error.
+
+    Returns
+    -------
+    bool
+        Whether all iterations are done.
+    """
+    if checkpoint and Path(checkpoint).exists():
+        trainer.load(checkpoint)
+    total, saved = trainer.config.n_iterations, time.monotonic()
+    bar = None
+    if progress:
+        from tqdm import tqdm
+
+        bar = tqdm(total=total, initial=trainer.iteration, unit="iteration", disable=None)
+    while trainer.iteration < total and time.monotonic() < deadline:
+        trainer.iterate()
+        if bar:
+            bar.update()
+        if after:
+            after(trainer)
+        if checkpoint and time.monotonic() - saved > every:
+            trainer.save(checkpoint)
+            saved = time.monotonic()
+    if checkpoint:
+        trainer.save(checkpoint)
+    if bar:
+        bar.close()
+    return trainer.iteration >= total
