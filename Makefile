@@ -42,9 +42,7 @@ book: $(READY) ## run the notebooks and build the site (SCALE=quick or full)
 	@$(PY) tools/build_book.py --browser $(BROWSER)
 	@echo "==> Done: open _build/html/index.html, or run 'make serve'"
 
-notesetup: $(READY) ## make .venv and install everything into it
-
-book: $(READY) ## run one notebook: make notebook NAME=03
+notebook: $(READY) ## run one notebook: make notebook NAME=03
 	@test -n "$(NAME)" || { echo "error: say which one, as in: make notebook NAME=03" >&2; exit 1; }
 	@$(PY) tools/run_notebooks.py $(NAME) --scale $(SCALE) --force
 	@echo "==> Done: the executed notebook is in chapters/"

@@ -4,6 +4,7 @@ The first half reads the HTML; the second opens every page in headless Chromium,
 """
 
 import argparse
+import contextlib
 import functools
 import http.server
 import re
@@ -30,6 +31,8 @@ FETCHED = {
     "track": ("src",),
 }
 FETCHED_RELS = {"stylesheet", "icon", "preload", "prefetch", "modulepreload", "preconnect", "dns-prefetch", "manifest"}
+# MathJax marks what it cannot parse, and sets commands that it does not know in red.
+FORMULA_FAULTS = "merror[data-mjx-error], mjx-assistive-mml mtext[mathcolor=red]"
 CHROMIUMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 CHROMIUM_FLAGS = [
     "--disable-gpu",
@@ -103,16 +106,16 @@ def has_no_alternative(source, alt, attributes):
     return not text or (bool(name) and name in text) or bool(re.fullmatch(r"\S+\.(svg|png|jpe?g|gif|webp)", text, re.I))
 
 
-def check_files(site):
-    """Check the HTML and CSS files of a site; return the faults and the remarks as lists of texts."""
-    pages = {
-        path.relative_to(site).as_posix(): Page(path.read_text(encoding="utf-8"))
-        for path in sorted(site.rglob("*.html"))
-        if "_static" not in path.relative_to(site).parts
-    }
-    faults, remarks = [], []
-    if not pages:
-        faults.append(f"no page found in {site}")
+def find_pages(site):
+    """Names of the site's own pages."""
+    names = [path.relative_to(site).as_posix() for path in sorted(site.rglob("*.html"))]
+    return [name for name in names if not name.startswith("_static/")]
+
+
+def check_files(site, names):
+    """Check the named pages and every style sheet; return the faults and the remarks as lists of texts."""
+    pages = {name: Page((site / name).read_text(encoding="utf-8")) for name in names}
+    faults, remarks = ([] if pages else [f"no page found in {site}"]), []
     for name, page in pages.items():
         here = urljoin(SITE, name)
         size = (site / name).stat().st_size
@@ -148,82 +151,91 @@ class QuietHandler(http.server.SimpleHTTPRequestHandler):
         """Say nothing."""
 
 
+@contextlib.contextmanager
+def served(site):
+    """Serve a folder on a free local port while the block runs; yield its address."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(QuietHandler, directory=str(site)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
 def find_chromium():
     """Path of an installed Chromium, or None."""
     return next(filter(None, map(shutil.which, CHROMIUMS)), None)
 
 
-def check_in_browser(site, chromium):
-    """Open every page in headless Chromium; return the faults."""
+def is_redirect(path):
+    """Tell whether a page only leads on to another, as the site's index does."""
+    return 'http-equiv="refresh"' in path.read_text(encoding="utf-8")[:1000].lower()
+
+
+def check_in_browser(site, chromium, names):
+    """Open the named pages in headless Chromium; return the faults."""
     from playwright.sync_api import Error, sync_playwright
 
     faults = []
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(QuietHandler, directory=str(site)))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    origin = f"http://127.0.0.1:{server.server_port}/"
-    try:
-        with sync_playwright() as playwright:
-            browser = playwright.chromium.launch(executable_path=chromium, args=CHROMIUM_FLAGS, chromium_sandbox=False)
-            tab = browser.new_context().new_page()
-            current = []
+    with served(site) as origin, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=CHROMIUM_FLAGS, chromium_sandbox=False)
+        tab = browser.new_context().new_page()
+        name = ""
 
-            def report(what):
-                faults.append(f"{current[0]}: {what}")
+        def report(what):
+            faults.append(f"{name}: {what}")
 
-            def guard(route):
-                address = route.request.url
-                if address.startswith((origin, "data:", "blob:")):
-                    return route.continue_()
-                report(f"external request {address}")
-                return route.abort()
+        def guard(route):
+            address = route.request.url
+            if address.startswith((origin, "data:", "blob:")):
+                return route.continue_()
+            report(f"external request {address}")
+            return route.abort()
 
-            tab.route("**/*", guard)
-            tab.on("pageerror", lambda error: report(f"script error: {error.message.splitlines()[0]}"))
-            tab.on("console", lambda message: message.type == "error" and report(f"console error: {message.text}"))
-            tab.on("response", lambda answer: answer.status >= 400 and report(f"{answer.status} for {answer.url}"))
-            for path in sorted(site.rglob("*.html")):
-                name = path.relative_to(site).as_posix()
-                if "_static" in path.parts or 'http-equiv="Refresh"' in path.read_text(encoding="utf-8")[:1000]:
-                    continue
-                current[:] = [name]
-                try:
-                    tab.goto(origin + name, wait_until="load", timeout=60_000)
-                    tab.evaluate("() => window.MathJax?.startup?.promise")
-                    broken = tab.eval_on_selector_all(
-                        "mjx-merror, [data-mjx-error]", "all => all.map(e => e.dataset.mjxError || e.innerText)"
-                    )
-                    bare = tab.evaluate(
-                        "() => !!document.querySelector('.math') && !document.querySelector('mjx-container')"
-                    )
-                except Error as error:
-                    report(str(error).splitlines()[0])
-                    continue
-                faults += [f"{name}: formula error: {text}" for text in dict.fromkeys(broken)]
-                if bare:
-                    report("formulas were not typeset")
-            browser.close()
-    finally:
-        server.shutdown()
+        tab.route("**/*", guard)
+        tab.on("pageerror", lambda error: report(f"script error: {error.message.splitlines()[0]}"))
+        tab.on("console", lambda message: message.type == "error" and report(f"console error: {message.text}"))
+        tab.on("response", lambda answer: answer.status >= 400 and report(f"{answer.status} for {answer.url}"))
+        for name in names:
+            if is_redirect(site / name):
+                continue
+            try:
+                tab.goto(origin + name, wait_until="load", timeout=60_000)
+                tab.evaluate("() => window.MathJax?.startup?.promise")
+                broken = tab.eval_on_selector_all(
+                    FORMULA_FAULTS, "all => all.map(e => e.dataset.mjxError || e.textContent)"
+                )
+                plain = tab.evaluate(
+                    "() => document.querySelectorAll('.math').length > 0 && !document.querySelector('mjx-container')"
+                )
+            except Error as error:
+                report(str(error).splitlines()[0])
+                continue
+            faults += [f"{name}: formula error: {text}" for text in dict.fromkeys(broken)]
+            if plain:
+                report("the formulas were not typeset")
+        browser.close()
     return faults
 
 
 def check(site, browser="auto"):
     """Check a site and print what was found; return the number of faults."""
-    faults, remarks = check_files(site)
+    names = find_pages(site)
+    faults, remarks = check_files(site, names)
     chromium = find_chromium() if browser != "skip" else None
     if chromium:
-        faults += check_in_browser(site, chromium)
+        faults += check_in_browser(site, chromium, names)
     elif browser == "required":
         faults.append("no Chromium found, and the browser checks are required")
     else:
         remarks.append("browser checks skipped (no Chromium used): formulas and scripts were not looked at")
-    for remark in remarks:
-        print(f"  note: {remark}")
-    for fault in dict.fromkeys(faults):
-        print(f"  fault: {fault}")
-    count = sum(1 for _ in site.rglob("*.html"))
-    print(f"Page checks: {len(set(faults))} faults in {count} pages" + (f", opened in {chromium}" if chromium else ""))
-    return len(set(faults))
+    faults = list(dict.fromkeys(faults))
+    for label, texts in (("note", remarks), ("fault", faults)):
+        for text in texts:
+            print(f"  {label}: {text}")
+    print(f"Page checks: {len(faults)} faults in {len(names)} pages" + (f", opened in {chromium}" if chromium else ""))
+    return len(faults)
 
 
 def main(argv=None):
