@@ -95,9 +95,10 @@ def resolve_public_name(app, env, node, contnode):
     return None
 
 
-def skip_inherited(app, what, name, obj, skip, options):
-    """Leave out the methods that scikit-learn adds to route metadata."""
-    return skip or bool(re.fullmatch(r"set_\w+_request|get_metadata_routing", name))
+def skip_generated(app, what, name, obj, skip, options):
+    """Leave out what Python and scikit-learn add: fields of named tuples, methods that route metadata."""
+    routing = re.fullmatch(r"set_\w+_request|get_metadata_routing", name)
+    return True if routing or type(obj).__name__ == "_tuplegetter" else None
 
 
 def quote_fitted_names(app, what, name, obj, options, lines):
@@ -176,7 +177,7 @@ def setup(app):
     app.connect("config-inited", set_repository)
     app.connect("builder-inited", add_plotly)
     app.connect("config-inited", remove_thebe)
-    app.connect("autodoc-skip-member", skip_inherited)
+    app.connect("autodoc-skip-member", skip_generated)
     app.connect("autodoc-process-docstring", quote_fitted_names, priority=900)
     app.connect("missing-reference", resolve_public_name)
     app.add_css_file("book.css")
