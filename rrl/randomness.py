@@ -6,6 +6,7 @@ from here: each draw is named by a key, so no draw depends on how many came befo
 """
 
 import hashlib
+import math
 import operator
 
 import numpy as np
@@ -29,11 +30,18 @@ def _encode(item):
         raise TypeError(
             f"key must be made of ints, strings and tuples, got {item!r} of type {type(item).__name__}"
         ) from None
-    body = b"%d" % number
+    body = b"%x" % number
     return b"i%d:%s" % (len(body), body)
 
 
-def _check_seed(shared_seed):
+def check_key(key):
+    """Raise a TypeError unless `key` is a tuple of ints, strings and tuples."""
+    if not isinstance(key, tuple):
+        raise TypeError(f"key must be a tuple, got {key!r}")
+    _encode(key)
+
+
+def check_seed(shared_seed):
     """Return the shared seed as a Python int; anything but an integer is refused."""
     if isinstance(shared_seed, (bool, np.bool_)):
         raise TypeError(f"shared_seed must be an integer, got {shared_seed!r}")
@@ -66,24 +74,31 @@ def shared_uniform(shared_seed, key, shape):
     Raises
     ------
     TypeError
-        If the seed is not an integer or the key holds anything but ints, strings and tuples.
+        If the seed is not an integer, the key holds anything but ints, strings and tuples, or the shape
+        anything but integers.
+    ValueError
+        If a size is negative.
 
     Examples
     --------
     >>> from rrl import shared_uniform
     >>> shared_uniform(0, ("demo",), 3).round(6)
-    array([0.631016, 0.469757, 0.232666])
+    array([0.102881, 0.052766, 0.988994])
     >>> bool((shared_uniform(0, ("demo", 0), 3) == shared_uniform(0, ("demo",), 3)).any())
     False
     """
-    seed = _check_seed(shared_seed)
-    if not isinstance(key, tuple):
-        raise TypeError(f"key must be a tuple, got {key!r}")
-    shape = tuple(operator.index(n) for n in (shape if np.iterable(shape) else (shape,)))
-    if any(n < 0 for n in shape):
-        raise ValueError(f"shape must hold non-negative sizes, got {shape}")
+    seed = check_seed(shared_seed)
+    check_key(key)
+    try:
+        sizes = tuple(operator.index(n) for n in (shape if np.iterable(shape) else (shape,)))
+    except TypeError:
+        raise TypeError(f"shape must be an integer or a tuple of integers, got {shape!r}") from None
+    if any(n < 0 for n in sizes):
+        raise ValueError(f"shape must hold non-negative sizes, got {shape!r}")
     digest = hashlib.sha256(b"rrl.shared_uniform/1:" + _encode((seed, key))).digest()
     words = np.frombuffer(digest, dtype="<u8").astype(np.uint64)
-    bits = np.random.Philox(counter=[0, 0, words[2], words[3]], key=words[:2])
-    raw = bits.random_raw(int(np.prod(shape, dtype=np.int64)))
-    return ((raw >> np.uint64(11)) * 2.0**-53).reshape(shape)
+    # One uint64 array: a list that mixes ints and uint64 would pass through float64 and lose bits.
+    counter = np.concatenate([np.zeros(2, dtype=np.uint64), words[2:]])
+    bits = np.random.Philox(counter=counter, key=words[:2])
+    raw = bits.random_raw(math.prod(sizes))
+    return ((raw >> np.uint64(11)) * 2.0**-53).reshape(sizes)

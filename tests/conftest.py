@@ -1,0 +1,26 @@
+"""Shared by all tests: a deterministic hypothesis profile, and exact limits for statistical tests."""
+
+import numpy as np
+import pytest
+from hypothesis import settings
+from scipy.stats import binom
+
+# Derandomised: a test passes or fails for everyone alike. No deadline: the machines are shared.
+settings.register_profile("rrl", deadline=None, derandomize=True, print_blob=True)
+settings.load_profile("rrl")
+
+
+@pytest.fixture
+def rng():
+    """Fresh data, the same in every run of the tests."""
+    return np.random.default_rng(20261128)
+
+
+@pytest.fixture(scope="session")
+def acceptance():
+    """Interval of binomial counts that a true probability leaves with chance at most `alarm`."""
+
+    def interval(trials, probability, alarm=1e-6):
+        return binom.ppf(alarm / 2, trials, probability), binom.isf(alarm / 2, trials, probability)
+
+    return interval

@@ -1,0 +1,248 @@
+"""The shared random string: golden values, an independent generator, distinct and uniform streams."""
+
+import hashlib
+import itertools
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from rrl import ReplicableRidge, shared_uniform
+from rrl.randomness import check_key, check_seed
+
+# Copied once from a verified run: a change of any digit breaks every recorded result.
+GOLDEN = [
+    (0, (), ["0x1.a3a39d07839e2p-2", "0x1.1940cf70728ddp-1", "0x1.c3cdfb1f909fcp-2"]),
+    (7, ("ridge", 3, 2), ["0x1.6b3a9fb3ab642p-2", "0x1.e6054248af9dap-2", "0x1.68bbe3453a45fp-1"]),
+    (-1, (("a", 0), "b"), ["0x1.293d5619e491ap-2", "0x1.c20f51cc04c76p-1", "0x1.9efa2879b929bp-1"]),
+    (2**200, ("big", -(2**70)), ["0x1.d0197a8d41700p-2", "0x1.dec5acfecbf10p-4", "0x1.76cd1f4187ac6p-2"]),
+]
+
+
+def integer_bytes(number):
+    """The encoding of one item, written a second time."""
+    if isinstance(number, tuple):
+        return f"t{len(number)}:".encode() + b"".join(map(integer_bytes, number))
+    text = number.encode() if isinstance(number, str) else format(number, "x").encode()
+    return (b"s" if isinstance(number, str) else b"i") + str(len(text)).encode() + b":" + text
+
+
+def philox_words(key, counter, n):
+    """Philox4x64-10 of Salmon et al. (2011) in plain integers; numpy counts before it draws."""
+    mask, words = 2**64 - 1, []
+    while len(words) < n:
+        total = (sum(c << (64 * i) for i, c in enumerate(counter)) + 1) % 2**256
+        counter = [(total >> (64 * i)) & mask for i in range(4)]
+        x, k = list(counter), list(key)
+        for _ in range(10):
+            one, two = 0xD2E7470EE14C6C93 * x[0], 0xCA5A826395121157 * x[2]
+            x = [(two >> 64) ^ x[1] ^ k[0], two & mask, (one >> 64) ^ x[3] ^ k[1], one & mask]
+            k = [(k[0] + 0x9E3779B97F4A7C15) & mask, (k[1] + 0xBB67AE8584CAA73B) & mask]
+        words += x
+    return words[:n]
+
+
+def plain_uniform(seed, key, n):
+    digest = hashlib.sha256(b"rrl.shared_uniform/1:" + integer_bytes((seed, key))).digest()
+    words = [int.from_bytes(digest[i : i + 8], "little") for i in range(0, 32, 8)]
+    return [(word >> 11) / 2**53 for word in philox_words(words[:2], [0, 0, *words[2:]], n)]
+
+
+@pytest.mark.parametrize(("seed", "key", "hexadecimal"), GOLDEN)
+def test_golden_values(seed, key, hexadecimal):
+    assert [x.hex() for x in shared_uniform(seed, key, 3).tolist()] == hexadecimal
+
+
+@pytest.mark.parametrize("seed", [0, 1, -5, 2**64 + 3, 16**5000], ids=["0", "1", "-5", "2^64+3", "16^5000"])
+@pytest.mark.parametrize("key", [(), ("ridge", 0, 1), ("é", ("t", -3), ())])
+def test_a_second_generator_in_plain_python_gives_the_same_doubles(seed, key):
+    assert shared_uniform(seed, key, 9).tolist() == plain_uniform(seed, key, 9)
+
+
+KEYS = [
+    (),
+    ("a",),
+    ("a", 0),
+    ("ab",),
+    ("a", "b"),
+    (("a", "b"),),
+    (("a",), "b"),
+    ("a", ("b",)),
+    ((),),
+    ((), ()),
+    ("",),
+    ("", ""),
+    (0,),
+    ("0",),
+    (1,),
+    (-1,),
+    (10,),
+    (1, 0),
+    (2**63,),
+    (2**64,),
+    (-(2**64),),
+    (2**64 + 1,),
+    ("i1:0",),
+    ("a", 0, 0),
+    ("é",),
+    ("e",),
+]
+
+
+def test_streams_of_different_names_share_no_number():
+    draws = [set(shared_uniform(seed, key, 50).tolist()) for seed in (0, 1, -1, 2**64) for key in KEYS]
+    assert all(len(draw) == 50 for draw in draws)
+    assert all(one.isdisjoint(two) for one, two in itertools.combinations(draws, 2))
+
+
+items = st.recursive(
+    st.integers(-(2**80), 2**80) | st.text(max_size=4).filter(lambda s: s.isprintable()),
+    lambda part: st.lists(part, max_size=3).map(tuple),
+    max_leaves=6,
+)
+keys = st.lists(items, max_size=4).map(tuple)
+
+
+@given(st.tuples(st.integers(), keys), st.tuples(st.integers(), keys))
+def test_equal_names_and_only_they_give_equal_streams(one, two):
+    assert np.array_equal(shared_uniform(*one, 4), shared_uniform(*two, 4)) == (one == two)
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.int32, np.int64, np.uint8, np.uint64])
+def test_numpy_integers_are_integers(kind):
+    np.testing.assert_array_equal(shared_uniform(kind(7), ("a", kind(3)), 5), shared_uniform(7, ("a", 3), 5))
+    assert np.str_("a") == "a"
+    np.testing.assert_array_equal(shared_uniform(7, (np.str_("a"), 3), 5), shared_uniform(7, ("a", 3), 5))
+
+
+def test_shapes_are_filled_in_row_major_order_and_longer_draws_begin_with_shorter():
+    line = shared_uniform(4, ("s",), 24)
+    assert line.dtype == np.float64
+    np.testing.assert_array_equal(shared_uniform(4, ("s",), (2, 3, 4)).ravel(), line)
+    np.testing.assert_array_equal(shared_uniform(4, ("s",), [24]), line)
+    np.testing.assert_array_equal(shared_uniform(4, ("s",), np.int64(7)), line[:7])
+    assert shared_uniform(4, ("s",), ()).shape == ()
+    assert shared_uniform(4, ("s",), (3, 0)).shape == (3, 0)
+
+
+@pytest.mark.parametrize("seed", [1.0, "1", None, True, np.True_, (1,), np.array([1, 2])])
+def test_a_seed_that_is_no_integer_is_refused(seed):
+    with pytest.raises(TypeError, match="shared_seed must be an integer"):
+        shared_uniform(seed, (), 1)
+
+
+@pytest.mark.parametrize("key", [["a"], "a", 3, None, {"a"}])
+def test_a_key_that_is_no_tuple_is_refused(key):
+    with pytest.raises(TypeError, match="key must be a tuple"):
+        shared_uniform(0, key, 1)
+
+
+@pytest.mark.parametrize("item", [1.5, None, ["a"], b"a", np.array([1, 2]), (("a", 2.0),)])
+def test_a_key_item_of_another_type_is_refused(item):
+    with pytest.raises(TypeError, match="key must be made of ints, strings and tuples"):
+        shared_uniform(0, ("a", item), 1)
+
+
+@pytest.mark.parametrize("item", [True, False, np.True_])
+def test_a_boolean_in_a_key_is_refused_because_it_would_equal_an_integer(item):
+    with pytest.raises(TypeError, match="key holds the boolean"):
+        shared_uniform(0, (item,), 1)
+
+
+@pytest.mark.parametrize(
+    ("shape", "error"),
+    [
+        (2.5, TypeError),
+        ("3", TypeError),
+        ((2, 1.0), TypeError),
+        (None, TypeError),
+        (-1, ValueError),
+        ((2, -3), ValueError),
+    ],
+)
+def test_a_bad_shape_is_refused_by_name(shape, error):
+    with pytest.raises(error, match="shape must"):
+        shared_uniform(0, (), shape)
+
+
+def test_the_checks_return_and_raise_what_they_say():
+    assert check_seed(np.int16(-3)) == -3 and type(check_seed(np.int16(-3))) is int
+    assert check_key(("a", 1)) is None
+
+
+def test_no_global_random_state_is_touched():
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    shared_uniform(0, ("x",), 100)
+    np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
+
+
+# Four tests of the distribution: each false alarm has probability 1e-6, were the streams truly random.
+N = 200_000
+
+
+@pytest.mark.parametrize("key", [("u", 1), ("u", 2)])
+def test_uniform_by_kolmogorov_smirnov(key):
+    """Power: a shift of the distribution function by .0065 at any point is seen with chance > .999."""
+    draw = shared_uniform(11, key, N)
+    assert draw.min() >= 0 and draw.max() < 1
+    assert stats.kstest(draw, "uniform").pvalue > 1e-6
+
+
+def test_uniform_over_cells_and_pairs_of_neighbours_independent():
+    """Chi-squared over 32 x 32 cells of consecutive draws, and over 1024 cells of the low-order part."""
+    draw = shared_uniform(12, ("chi",), N)
+    cells = np.floor(draw * 32).astype(int)
+    pairs = np.bincount(cells[::2] * 32 + cells[1::2], minlength=1024)
+    assert stats.chisquare(pairs).pvalue > 1e-6
+    fraction = (draw * 2**43) % 1
+    assert stats.chisquare(np.bincount(np.floor(fraction * 1024).astype(int), minlength=1024)).pvalue > 1e-6
+
+
+@pytest.mark.parametrize("vary", ["key", "seed"])
+def test_first_draws_of_neighbouring_streams_are_independent(vary):
+    """One number from each of 20,000 consecutive names: uniform, and uncorrelated with its neighbour."""
+    draws = [shared_uniform(0, ("k", i), ()) if vary == "key" else shared_uniform(i, ("k",), ()) for i in range(20_000)]
+    assert stats.kstest(draws, "uniform").pvalue > 1e-6
+    assert stats.pearsonr(draws[:-1], draws[1:]).pvalue > 1e-6
+
+
+def test_case_22_streams_of_seed_stage_run_differ_and_seed_zero_is_a_seed():
+    keys = [(), ("stage", 0), ("stage", 0, "run", 0), (0,), (0, 0)]
+    draws = [shared_uniform(7, key, 20) for key in keys]
+    assert all(np.intersect1d(one, two).size == 0 for one, two in itertools.combinations(draws, 2))
+    code = (
+        "import numpy as np; from rrl import ReplicableRidge; r = np.random.default_rng(1);"
+        "X = r.normal(size=(50, 3)); y = r.normal(size=50);"
+        "print(ReplicableRidge(bin_width=.1, shared_seed=0).fit(X, y).coef_.tobytes().hex())"
+    )
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            check=True,
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PYTHONHASHSEED": s},
+        ).stdout
+        for s in ("1", "2")
+    }
+    assert len(outputs) == 1
+    r = np.random.default_rng(1)
+    X, y = r.normal(size=(50, 3)), r.normal(size=50)
+    assert outputs.pop().strip() == ReplicableRidge(bin_width=0.1, shared_seed=0).fit(X, y).coef_.tobytes().hex()
+    assert not np.array_equal(
+        ReplicableRidge(bin_width=0.1, shared_seed=1).fit(X, y).coef_, ReplicableRidge(bin_width=0.1).fit(X, y).coef_
+    )
+
+
+def test_threads_draw_what_one_thread_draws():
+    names = [("thread", i) for i in range(64)]
+    with ThreadPoolExecutor(8) as pool:
+        threaded = list(pool.map(lambda key: shared_uniform(3, key, 1000), names * 4))
+    for key, draw in zip(names * 4, threaded, strict=True):
+        np.testing.assert_array_equal(draw, shared_uniform(3, key, 1000))
