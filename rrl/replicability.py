@@ -44,6 +44,8 @@ def fingerprint(codes):
     for part in map(np.asarray, parts):
         if part.dtype.kind not in "iu":
             raise TypeError(f"codes must be integers, got dtype {part.dtype}: compare grid codes, never floats")
+        if part.dtype.kind == "u" and (part > np.iinfo(np.int64).max).any():
+            raise ValueError(f"codes must fit int64, got {part.max()}")
         digest.update(repr(part.shape).encode() + part.astype("<i8").tobytes())
     return digest.hexdigest()
 

@@ -1,6 +1,7 @@
 """Algorithm 2, R-Ridge-Regression: ridge weights rounded to the shared random grid."""
 
-from numbers import Integral, Real
+from contextlib import contextmanager
+from numbers import Real
 
 import numpy as np
 from scipy import linalg
@@ -8,12 +9,30 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import theory
-from .rounding import check_bin_width, hypergrid_round
+from .randomness import check_key, check_seed
+from .rounding import as_float64, check_bin_width, check_finite, hypergrid_round
 
 __all__ = ["ReplicableRidge", "ridge_weights"]
 
 #: Rows are converted and multiplied in blocks of about this many numbers, which bounds the memory.
 BLOCK_ENTRIES = 2**20
+
+
+#: A Cholesky pivot below d times this share of its diagonal entry is rounding error: a singular Gram.
+PIVOT_NOISE = 32 * np.finfo(float).eps
+
+
+@contextmanager
+def unchanged_on_error(estimator):
+    """Put an estimator's attributes back when the block fails (`validate_data` writes some early)."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        for name in vars(estimator).keys() - before.keys():
+            delattr(estimator, name)
+        vars(estimator).update(before)
+        raise
 
 
 def row_blocks(X):
@@ -25,7 +44,7 @@ def row_blocks(X):
 
 
 def check_sums(**sums):
-    """Refuse sums of products that overflowed."""
+    """Refuse sums of products, or results of them, that overflowed."""
     for name, value in sums.items():
         if not np.isfinite(value).all():
             raise ValueError(f"{name} overflows float64: rescale the data (the paper assumes norms of at most 1)")
@@ -33,14 +52,35 @@ def check_sums(**sums):
 
 def check_weights(sample_weight, n_samples):
     """Return sample weights as float64 of shape (n_samples,), non-negative with a positive sum."""
-    if isinstance(sample_weight, Real):
-        sample_weight = np.full(n_samples, sample_weight)
-    weight = np.asarray(sample_weight, dtype=np.float64)
+    weight = as_float64("sample_weight", sample_weight)
+    if weight.ndim == 0:
+        weight = np.full(n_samples, weight)
     if weight.shape != (n_samples,):
         raise ValueError(f"sample_weight.shape == {weight.shape}, expected ({n_samples},)!")
-    if not (np.isfinite(weight).all() and (weight >= 0).all() and weight.sum() > 0):
+    if not (np.isfinite(weight).all() and (weight >= 0).all() and weight.any()):
         raise ValueError("sample_weight must be finite, non-negative and not all zero")
     return weight
+
+
+def as_square(name, a):
+    """Convert to a square float64 matrix of finite entries."""
+    a = as_float64(name, a)
+    if a.ndim != 2 or a.shape[0] != a.shape[1] or a.shape[0] == 0:
+        raise ValueError(f"{name} must be a square matrix, got shape {a.shape}")
+    check_finite(name, a)
+    return a
+
+
+def check_penalty(penalty):
+    """Raise a ValueError unless the penalty is a finite number >= 0."""
+    if not (isinstance(penalty, Real) and 0 <= penalty < np.inf):
+        raise ValueError(f"penalty must be a finite number >= 0, got {penalty!r}")
+
+
+def check_shared(shared_seed, key):
+    """Raise a TypeError unless the seed is an integer and the key a tuple of ints, strings and tuples."""
+    check_seed(shared_seed)
+    check_key(key)
 
 
 def resolve_bin_width(bin_width, d, epsilon, delta, rho, formula):
@@ -73,18 +113,33 @@ def ridge_weights(gram, moment, penalty):
     ndarray, shape (d,) or (d, m)
         The minimiser of mean squared error + penalty * norm(w)^2.
 
+    Raises
+    ------
+    ValueError
+        If an entry is not finite, the shapes do not fit, the penalty is negative or the weights overflow.
+
     Examples
     --------
     >>> from rrl import ridge_weights
     >>> ridge_weights([[1.0, 0.0], [0.0, 0.5]], [1.0, 1.0], 0.5)
     array([0.66666667, 1.        ])
     """
-    system = np.array(gram, dtype=np.float64)
-    system[np.diag_indices_from(system)] += penalty
+    check_penalty(penalty)
+    gram, moment = as_square("gram", gram), as_float64("moment", moment)
+    check_finite("moment", moment)
+    if moment.ndim not in (1, 2) or len(moment) != len(gram):
+        raise ValueError(f"moment must have {len(gram)} rows as gram has, got shape {moment.shape}")
+    system = gram + penalty * np.eye(len(gram))
+    noise = PIVOT_NOISE * len(gram)
     try:
-        return linalg.cho_solve(linalg.cho_factor(system, lower=True), moment)
+        factor = linalg.cholesky(system, lower=True)
+        singular = (np.diag(factor) ** 2 <= noise * np.diag(system)).any()
     except linalg.LinAlgError:
-        return linalg.lstsq(system, moment)[0]
+        singular = True
+    with np.errstate(over="ignore", invalid="ignore"):
+        weights = linalg.pinvh(system, rtol=noise) @ moment if singular else linalg.cho_solve((factor, True), moment)
+    check_sums(**{"the solution w": weights})
+    return weights
 
 
 class ReplicableRidge(RegressorMixin, BaseEstimator):
@@ -176,7 +231,7 @@ class ReplicableRidge(RegressorMixin, BaseEstimator):
         y : array_like, shape (n_samples,)
             Labels.
         sample_weight : array_like, shape (n_samples,), optional
-            Non-negative weights; an integer weight equals that many copies of the row.
+            Non-negative weights, not all zero; an integer weight equals that many copies of the row.
 
         Returns
         -------
@@ -199,33 +254,34 @@ class ReplicableRidge(RegressorMixin, BaseEstimator):
         return self._update(X, y, sample_weight, reset=not hasattr(self, "_gram"))
 
     def _update(self, X, y, sample_weight, reset):
-        self._check_parameters()
-        X, y = validate_data(self, X, y, y_numeric=True, reset=reset)
-        d = X.shape[1]
-        width = resolve_bin_width(self.bin_width, d, self.epsilon, self.delta, self.rho, theory.ridge_bin_width)
-        weight = None if sample_weight is None else check_weights(sample_weight, len(y))
-        gram, moment, total, seen = (
-            (np.zeros((d, d)), np.zeros(d), 0.0, 0)
-            if reset
-            else (self._gram.copy(), self._moment.copy(), self._total, self.n_samples_seen_)
-        )
-        with np.errstate(over="ignore", invalid="ignore"):
-            for part, block in row_blocks(X):
-                labels = np.asarray(y[part], dtype=np.float64)
-                if weight is not None:
-                    root = np.sqrt(weight[part])
-                    block, labels = block * root[:, None], labels * root
-                gram += block.T @ block
-                moment += block.T @ labels
-        check_sums(**{"X'X": gram, "X'y": moment})
-        total += len(y) if weight is None else weight.sum()
-        weights = ridge_weights(gram / total, moment / total, self.penalty)
-
-        rounded = (
-            None
-            if width is None
-            else hypergrid_round(weights, width, shared_seed=self.shared_seed, key=("ridge", self.key))
-        )
+        check_penalty(self.penalty)
+        check_shared(self.shared_seed, self.key)
+        with unchanged_on_error(self):
+            X, y = validate_data(self, X, y, y_numeric=True, reset=reset)
+            d = X.shape[1]
+            width = resolve_bin_width(self.bin_width, d, self.epsilon, self.delta, self.rho, theory.ridge_bin_width)
+            weight = None if sample_weight is None else check_weights(sample_weight, len(y))
+            gram, moment, total, seen = (
+                (np.zeros((d, d)), np.zeros(d), 0.0, 0)
+                if reset
+                else (self._gram.copy(), self._moment.copy(), self._total, self.n_samples_seen_)
+            )
+            with np.errstate(over="ignore", invalid="ignore"):
+                for part, block in row_blocks(X):
+                    labels = as_float64("y", y[part])
+                    if weight is not None:
+                        root = np.sqrt(weight[part])
+                        block, labels = block * root[:, None], labels * root
+                    gram += block.T @ block
+                    moment += block.T @ labels
+                total += len(y) if weight is None else weight.sum()
+            check_sums(**{"X'X": gram, "X'y": moment, "the sum of sample_weight": total})
+            weights = ridge_weights(gram / total, moment / total, self.penalty)
+            rounded = (
+                None
+                if width is None
+                else hypergrid_round(weights, width, shared_seed=self.shared_seed, key=("ridge", self.key))
+            )
         self._gram, self._moment, self._total = gram, moment, total
         self.n_samples_seen_ = seen + len(y)
         self.bin_width_ = width
@@ -233,12 +289,6 @@ class ReplicableRidge(RegressorMixin, BaseEstimator):
         self.codes_ = None if rounded is None else rounded.codes
         self.coef_ = weights if rounded is None else rounded.values
         return self
-
-    def _check_parameters(self):
-        if not (isinstance(self.penalty, Real) and np.isfinite(self.penalty) and self.penalty >= 0):
-            raise ValueError(f"penalty must be a finite number >= 0, got {self.penalty!r}")
-        if not isinstance(self.shared_seed, Integral) or isinstance(self.shared_seed, bool):
-            raise TypeError(f"shared_seed must be an integer, got {self.shared_seed!r}")
 
     def predict(self, X):
         """Predict labels with the rounded weights.

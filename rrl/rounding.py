@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .randomness import shared_uniform
+from .randomness import check_key, shared_uniform
 
 __all__ = ["Rounded", "hypergrid_round"]
 
-#: Largest code: beyond it ``code + 1/2`` is no longer exact in a float64.
-MAX_CODE = 2**51
+#: Fewest spacings of floats in a bin: with fewer, midpoints are no longer in the middle of their cells.
+FLOATS_PER_BIN = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,10 +44,20 @@ def check_finite(name, a):
 
 def as_float64(name, a):
     """Convert real data to float64; complex, text and objects that are no numbers are refused."""
-    array = np.asarray(a)
+    try:
+        array = np.asarray(a)
+    except ValueError as error:
+        raise ValueError(f"{name} is not an array of numbers: {error}") from None
     if array.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: {name} has dtype {array.dtype}")
-    return np.asarray(array, dtype=np.float64)
+    if array.dtype.kind not in "biufO":
+        raise ValueError(f"{name} must hold real numbers, got dtype {array.dtype}")
+    try:
+        # A long double beyond float64 becomes an infinity, which the caller refuses.
+        with np.errstate(over="ignore"):
+            return np.asarray(array, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"{name} must hold real numbers that fit float64: {error}") from None
 
 
 def check_bin_width(bin_width, shape):
@@ -57,9 +67,18 @@ def check_bin_width(bin_width, shape):
         raise ValueError(f"bin_width must be positive and finite, got {bin_width!r}")
     if width.ndim == 0:
         return float(width)
-    if np.broadcast_shapes(width.shape, shape) != tuple(shape):
-        raise ValueError(f"bin_width has shape {width.shape}, which does not broadcast to {tuple(shape)}")
-    return width
+    try:
+        return np.broadcast_to(width, shape)
+    except ValueError:
+        raise ValueError(f"bin_width has shape {width.shape}, which does not broadcast to {tuple(shape)}") from None
+
+
+def check_bounds(bounds):
+    """Return (b_s, b_e) as floats, finite and in order."""
+    pair = as_float64("bounds", bounds)
+    if not (pair.shape == (2,) and np.isfinite(pair).all() and pair[0] < pair[1]):
+        raise ValueError(f"bounds must be two finite numbers b_s < b_e, got {bounds!r}")
+    return pair.tolist()
 
 
 def hypergrid_round(a, bin_width, *, shared_seed, key=(), bounds=None):
@@ -92,8 +111,11 @@ def hypergrid_round(a, bin_width, *, shared_seed, key=(), bounds=None):
     Raises
     ------
     ValueError
-        If an entry is not finite, lies outside `bounds`, or `bin_width` is not positive, is below the
-        spacing of floats at an entry, or is so small that a code would exceed 2**51.
+        If an entry is not finite, lies outside `bounds`, or `bin_width` is not positive, is so large
+        that a midpoint overflows, or is below eight spacings of floats at an entry (so that no code
+        exceeds 2**51).
+    TypeError
+        If the seed is not an integer or `key` not a tuple of ints, strings and tuples.
 
     Examples
     --------
@@ -101,43 +123,44 @@ def hypergrid_round(a, bin_width, *, shared_seed, key=(), bounds=None):
     >>> one = hypergrid_round([0.30, -1.20], 0.5, shared_seed=7)
     >>> two = hypergrid_round([0.31, -1.19], 0.5, shared_seed=7)
     >>> one.codes
-    array([-1, -4])
+    array([ 0, -4])
     >>> bool((one.codes == two.codes).all())
     True
     """
     a = as_float64("a", a)
     check_finite("a", a)
     width = check_bin_width(bin_width, a.shape)
+    check_key(key)
     start = 0.0
     if bounds is not None:
-        start, end = (float(b) for b in bounds)
-        if not (np.isfinite([start, end]).all() and start < end):
-            raise ValueError(f"bounds must be two finite numbers b_s < b_e, got {bounds!r}")
+        start, end = check_bounds(bounds)
         outside = (a < start) | (a > end)
         if outside.any():
             index = tuple(int(i) for i in np.argwhere(outside)[0])
             raise ValueError(f"a holds {a[index]} at index {index}, outside bounds ({start}, {end})")
 
     offsets = shared_uniform(shared_seed, ("hypergrid", key), a.shape) * width
-    origin = start + offsets
     with np.errstate(over="ignore"):
-        scaled = (a - origin) / width
-    fine = (np.spacing(np.abs(a)) > width) | (np.spacing(np.abs(origin)) > width) | ~(np.abs(scaled) < MAX_CODE)
+        origin = start + offsets
+        spacing = np.spacing(np.maximum(np.abs(a), np.abs(origin)))
+        fine = ~(FLOATS_PER_BIN * spacing <= width)
     if fine.any():
         index = tuple(int(i) for i in np.argwhere(fine)[0])
-        spacing, cell = np.spacing(abs(a[index])), np.broadcast_to(width, a.shape)[index]
         raise ValueError(
-            f"bin_width={cell!s} is too fine for the entry {a[index]!s} at index {index}: "
-            f"floats there are {spacing:.3g} apart and a code may not exceed 2**51"
+            f"bin_width={np.broadcast_to(width, a.shape)[index]!s} is too fine for the entry {a[index]!s} at index "
+            f"{index}, whose cell starts at {origin[index]!s} plus whole bins: floats there are {spacing[index]:.3g} "
+            f"apart and a bin must span at least {FLOATS_PER_BIN} of them"
         )
-    codes = np.floor(scaled).astype(np.int64)
-    if bounds is None:
-        values = origin + (codes + 0.5) * width
-    else:
-        # The top edge b_e belongs to the last cell, so that every entry has one.
-        last = np.maximum(np.ceil((end - origin) / width).astype(np.int64) - 1, -1)
-        codes = np.clip(codes, -1, last)
-        low = np.maximum(origin + codes * width, start)
-        high = np.minimum(origin + (codes + 1) * width, end)
-        values = (low + high) / 2
-    return Rounded(values + 0.0, codes, offsets, width)
+    with np.errstate(over="ignore"):
+        cell = np.floor((a - origin) / width)
+        if bounds is None:
+            values = origin + (cell + 0.5) * width
+        else:
+            # The top edge b_e belongs to the last cell, so that every entry has one.
+            cell = np.clip(cell, -1, np.maximum(np.ceil((end - origin) / width) - 1, -1))
+            low = np.maximum(origin + cell * width, start)
+            high = np.minimum(origin + (cell + 1) * width, end)
+            values = low + (high - low) / 2
+    if not np.isfinite(values).all():
+        raise ValueError(f"bin_width={bin_width!r} is too large: the midpoint of a cell overflows float64")
+    return Rounded(values + 0.0, cell.astype(np.int64), offsets, width)

@@ -7,8 +7,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from . import theory
-from .ridge import check_sums, check_weights, resolve_bin_width, row_blocks
-from .rounding import as_float64, check_finite, hypergrid_round
+from .ridge import as_square, check_shared, check_sums, check_weights, resolve_bin_width, row_blocks, unchanged_on_error
+from .rounding import hypergrid_round
 
 __all__ = ["ReplicableSecondMoment", "project_psd", "round_symmetric"]
 
@@ -33,7 +33,7 @@ def project_psd(a):
     Raises
     ------
     ValueError
-        If `a` is not square or an entry is not finite.
+        If `a` is not square, an entry is not finite or an eigenvalue overflows.
 
     Examples
     --------
@@ -42,17 +42,16 @@ def project_psd(a):
     array([[1.75, 1.75],
            [1.75, 1.75]])
     """
-    a = as_float64("a", a)
-    if a.ndim != 2 or a.shape[0] != a.shape[1] or a.shape[0] == 0:
-        raise ValueError(f"a must be a square matrix, got shape {a.shape}")
-    check_finite("a", a)
-    symmetric = (a + a.T) / 2
+    a = as_square("a", a)
+    # Halving first keeps the sum of two large entries finite; adding zero turns a minus zero into zero.
+    symmetric = a / 2 + a.T / 2 + 0.0
     eigenvalues, vectors = np.linalg.eigh(symmetric)
+    check_sums(**{"an eigenvalue of a": eigenvalues})
     noise = 4 * len(a) * np.finfo(float).eps * np.abs(eigenvalues).max()
     if eigenvalues[0] >= -noise:
         return symmetric
     clipped = (vectors * np.maximum(eigenvalues, 0)) @ vectors.T
-    return (clipped + clipped.T) / 2
+    return clipped / 2 + clipped.T / 2 + 0.0
 
 
 def round_symmetric(a, bin_width, *, shared_seed, key=()):
@@ -83,7 +82,7 @@ def round_symmetric(a, bin_width, *, shared_seed, key=()):
     >>> codes.shape, bool((matrix == matrix.T).all())
     ((3,), True)
     """
-    a = np.asarray(a, dtype=np.float64)
+    a = as_square("a", a)
     upper = np.triu_indices(len(a))
     rounded = hypergrid_round(a[upper], bin_width, shared_seed=shared_seed, key=("second_moment", key))
     matrix = np.zeros_like(a)
@@ -154,7 +153,7 @@ class ReplicableSecondMoment(BaseEstimator):
         y : None
             Ignored.
         sample_weight : array_like, shape (n_samples,), optional
-            Non-negative weights; an integer weight equals that many copies of the row.
+            Non-negative weights, not all zero; an integer weight equals that many copies of the row.
 
         Returns
         -------
@@ -179,25 +178,28 @@ class ReplicableSecondMoment(BaseEstimator):
     def _update(self, X, sample_weight, reset):
         if not isinstance(self.n_rounds, Integral) or self.n_rounds < 1:
             raise ValueError(f"n_rounds must be a positive integer, got {self.n_rounds!r}")
-        X = validate_data(self, X, reset=reset)
-        d = X.shape[1]
-        width = resolve_bin_width(self.bin_width, d, self.epsilon, self.delta, self.rho, theory.second_moment_bin_width)
-        weight = None if sample_weight is None else check_weights(sample_weight, len(X))
-        gram, total, seen = (
-            (np.zeros((d, d)), 0.0, 0) if reset else (self._gram.copy(), self._total, self.n_samples_seen_)
-        )
-        with np.errstate(over="ignore", invalid="ignore"):
-            for part, block in row_blocks(X):
-                if weight is not None:
-                    block = block * np.sqrt(weight[part])[:, None]
-                gram += block.T @ block
-        check_sums(**{"X'X": gram})
-        total += len(X) if weight is None else weight.sum()
-        plain = gram * (self.n_rounds / total)
-
-        matrix, codes = plain, None
-        if width is not None:
-            matrix, codes = round_symmetric(plain, width, shared_seed=self.shared_seed, key=self.key)
+        check_shared(self.shared_seed, self.key)
+        with unchanged_on_error(self):
+            X = validate_data(self, X, reset=reset)
+            d = X.shape[1]
+            width = resolve_bin_width(
+                self.bin_width, d, self.epsilon, self.delta, self.rho, theory.second_moment_bin_width
+            )
+            weight = None if sample_weight is None else check_weights(sample_weight, len(X))
+            gram, total, seen = (
+                (np.zeros((d, d)), 0.0, 0) if reset else (self._gram.copy(), self._total, self.n_samples_seen_)
+            )
+            with np.errstate(over="ignore", invalid="ignore"):
+                for part, block in row_blocks(X):
+                    if weight is not None:
+                        block = block * np.sqrt(weight[part])[:, None]
+                    gram += block.T @ block
+                total += len(X) if weight is None else weight.sum()
+                plain = gram * (self.n_rounds / total)
+            check_sums(**{"X'X": gram, "the sum of sample_weight": total, "n_rounds times the mean of x x'": plain})
+            matrix, codes = plain, None
+            if width is not None:
+                matrix, codes = round_symmetric(plain, width, shared_seed=self.shared_seed, key=self.key)
         self._gram, self._total = gram, total
         self.n_samples_seen_ = seen + len(X)
         self.bin_width_ = width

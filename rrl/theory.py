@@ -5,6 +5,8 @@ statement hides a constant in Omega); ``version="corrected"`` is the repaired on
 named in the docstring. Nothing here looks at data.
 """
 
+from numbers import Real
+
 import numpy as np
 
 __all__ = [
@@ -31,13 +33,13 @@ def _check_version(version):
 
 def _check_positive(**symbols):
     for name, value in symbols.items():
-        if not (np.isfinite(value) and value > 0):
+        if not (isinstance(value, Real) and 0 < value < np.inf):
             raise ValueError(f"{name} must be positive and finite, got {value!r}")
 
 
 def _check_probability(**symbols):
     for name, value in symbols.items():
-        if not 0 < value < 1:
+        if not (isinstance(value, Real) and 0 < value < 1):
             raise ValueError(f"{name} must lie strictly between 0 and 1, got {value!r}")
 
 
@@ -132,7 +134,7 @@ def rounding_disagreement_bound(d1, d2, distance, bin_width, version="corrected"
     """
     _check_version(version)
     _check_positive(d1=d1, d2=d2, bin_width=bin_width)
-    if not distance >= 0:
+    if not (isinstance(distance, Real) and distance >= 0):
         raise ValueError(f"distance must be non-negative, got {distance!r}")
     factor = d1 * d2 if version == "printed" else np.sqrt(d1 * d2)
     return float(factor * distance / bin_width)
@@ -153,14 +155,26 @@ def disagreement_probability(differences, bin_width):
     float or ndarray, shape (...)
         Probability over the shared offsets.
 
+    Raises
+    ------
+    ValueError
+        If a difference is NaN or a bin width not positive.
+
     Examples
     --------
     >>> from rrl.theory import disagreement_probability
     >>> round(disagreement_probability([0.1, 0.1], 1.0), 12)
     0.19
     """
-    agree = np.prod(1 - np.minimum(1, np.abs(differences) / np.asarray(bin_width)), axis=-1)
-    return float(1 - agree) if np.ndim(agree) == 0 else 1 - agree
+    differences, width = np.abs(np.asarray(differences, dtype=float)), np.asarray(bin_width, dtype=float)
+    if np.isnan(differences).any():
+        raise ValueError("differences must not hold NaN")
+    if not (width > 0).all():
+        raise ValueError(f"bin_width must be positive, got {bin_width!r}")
+    # Logarithms keep the digits of a tiny probability, which 1 - prod(...) would lose; log 0 is a sure difference.
+    with np.errstate(divide="ignore", over="ignore"):
+        disagree = -np.expm1(np.log1p(-np.minimum(1, differences / width)).sum(axis=-1))
+    return float(disagree) if np.ndim(disagree) == 0 else disagree
 
 
 def ridge_bin_width(d, epsilon, delta, rho, version="corrected"):
