@@ -163,4 +163,4 @@ def hypergrid_round(a, bin_width, *, shared_seed, key=(), bounds=None):
             values = low + (high - low) / 2
     if not np.isfinite(values).all():
         raise ValueError(f"bin_width={bin_width!r} is too large: the midpoint of a cell overflows float64")
-    return Rounded(values + 0.0, cell.astype(np.int64), offsets, width)
+    return Rounded(values, cell.astype(np.int64), offsets, width)
