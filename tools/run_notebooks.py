@@ -144,6 +144,8 @@ def tidy(notebook):
     for cell in notebook.cells:
         for key in ("papermill", "execution"):
             cell.metadata.pop(key, None)
+        if not cell.metadata.get("tags"):
+            cell.metadata.pop("tags", None)
     return notebook
 
 
@@ -177,6 +179,7 @@ def run(job, time_limit):
             None,
             parameters=job["overrides"],
             kernel_name=KERNEL,
+            language="python",
             progress_bar=False,
             start_timeout=120,
             execution_timeout=time_limit,
@@ -198,27 +201,39 @@ def run(job, time_limit):
     return seconds, error, record.get("warnings", 0)
 
 
-def install_kernel(folder):
-    """Register this very interpreter as the kernel, whatever else is called python3 on the machine."""
+def kernel_environment(folder):
+    """Register this very interpreter as the kernel, whatever else is called python3; return what workers need.
+
+    Start-up files of the person's own IPython, progress bars and idle threads have no place in a book.
+    """
     spec = {
         "argv": [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}", "--IPKernelApp.log_level=50"],
         "display_name": "Python 3",
         "language": "python",
     }
     write_atomic(Path(folder) / "kernels" / KERNEL / "kernel.json", json.dumps(spec))
-    os.environ["JUPYTER_PATH"] = os.pathsep.join(filter(None, [str(folder), os.environ.get("JUPYTER_PATH")]))
+    paths = os.pathsep.join(filter(None, [folder, os.environ.get("JUPYTER_PATH")]))
+    threads = os.environ.get("OMP_NUM_THREADS", "1")
+    return {
+        "JUPYTER_PATH": paths,
+        "IPYTHONDIR": folder,
+        "TQDM_DISABLE": "1",
+        "PYTHONHASHSEED": "0",
+        "OMP_NUM_THREADS": threads,
+    }
+
+
+def set_environment(values):
+    """Set variables in a worker, so that this process stays as it was."""
+    os.environ.update(values)
 
 
 def run_all(jobs, workers, time_limit):
-    """Execute jobs in parallel, longest known first, with a line of progress each; return the failures."""
+    """Execute jobs in parallel, with a line of progress each; return the failures."""
     failures = {}
     with tempfile.TemporaryDirectory() as folder:
-        install_kernel(folder)
-        # Start-up files of the person's own IPython, progress bars and idle threads have no place in a book.
-        os.environ |= {"IPYTHONDIR": folder, "TQDM_DISABLE": "1", "PYTHONHASHSEED": "0"}
-        if workers > 1:
-            os.environ.setdefault("OMP_NUM_THREADS", "1")
-        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        settings = {"initializer": set_environment, "initargs": (kernel_environment(folder),)}
+        with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), **settings) as pool:
             waiting = {pool.submit(run, job, time_limit): job for job in jobs}
             for count, future in enumerate(as_completed(waiting), 1):
                 job = waiting[future]
@@ -283,4 +298,7 @@ def main(argv=None, root=ROOT):
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit("stopped; finished notebooks are kept, and the next run goes on from there")
