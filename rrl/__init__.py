@@ -10,6 +10,10 @@ from importlib import import_module
 __version__ = "0.1.0"
 
 _HOME = {
+    "CoreSet": "core_set",
+    "LSVIResult": "lsvi",
+    "LSVIUCBResult": "lsvi_ucb",
+    "LinearMDP": "linear_mdp",
     "RandomFourierFeatures": "features",
     "ReplicabilityEstimate": "replicability",
     "ReplicableFittedQ": "fitted_q",
@@ -17,13 +21,18 @@ _HOME = {
     "ReplicableSecondMoment": "second_moment",
     "Rounded": "rounding",
     "action_agreement": "pqn.agreement",
+    "barycentric_spanner": "core_set",
     "clopper_pearson": "replicability",
+    "core_set_constant": "core_set",
     "estimate_replicability": "replicability",
     "fingerprint": "replicability",
+    "g_optimal_design": "core_set",
     "hypergrid_round": "rounding",
     "modal_share": "replicability",
     "pairwise_share": "replicability",
     "project_psd": "second_moment",
+    "r_lsvi": "lsvi",
+    "r_lsvi_ucb": "lsvi_ucb",
     "ridge_weights": "ridge",
     "shared_uniform": "randomness",
 }

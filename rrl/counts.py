@@ -1,0 +1,115 @@
+"""Counts of independent draws: one multinomial in place of up to 9.2e18 samples, and its limit beyond.
+
+A sufficient statistic of n draws from a finite distribution is how often each value came out, and that
+is one multinomial draw. It is drawn here down a binary tree of binomials.
+"""
+
+import numpy as np
+
+__all__ = ["multinomial_counts"]
+
+#: Largest number of draws given to numpy's binomial at once. Up to here its double arithmetic holds
+#: every integer; above about 1e18 it squares an int64 that overflows and the tails come out too heavy.
+EXACT_PIECE = 2**53
+
+#: Counts from here on do not fit an int64 and are floats.
+INT64_END = 2.0**63
+
+#: Beyond INT64_END: from this variance on the normal limit, below it the Poisson limit.
+NORMAL_VARIANCE = 1e12
+
+
+def _exact_binomial(n, p, rng):
+    """Binomial(n, p) for int64 arrays, n up to 2^63 - 1: a sum of pieces that numpy draws exactly."""
+    if n.size == 0 or n.max() <= EXACT_PIECE:
+        return rng.binomial(n, p)
+    pieces = np.maximum(1, -(-n // EXACT_PIECE))
+    first = np.cumsum(pieces) - pieces
+    sizes = np.full(pieces.sum(), EXACT_PIECE)
+    sizes[first] = n - (pieces - 1) * EXACT_PIECE
+    return np.add.reduceat(rng.binomial(sizes, np.repeat(p, pieces)), first)
+
+
+def _limit_binomial(n, p, rng):
+    """The limit law of Binomial(n, p) for float arrays n >= 2^63."""
+    rare = np.minimum(p, 1 - p)
+    variance = n * rare * (1 - rare)
+    draw = n * rare + np.sqrt(variance) * rng.standard_normal(n.shape)
+    few = variance < NORMAL_VARIANCE
+    draw[few] = rng.poisson(n[few] * rare[few])
+    return np.where(p > 0.5, n - draw, draw)
+
+
+def _binomial(n, p, rng):
+    if n.dtype.kind == "i":
+        return _exact_binomial(n, p, rng)
+    big = n >= INT64_END
+    out = np.empty(n.shape)
+    out[big] = _limit_binomial(n[big], p[big], rng)
+    out[~big] = _exact_binomial(n[~big].astype(np.int64), p[~big], rng)
+    return out
+
+
+def as_counts(name, counts):
+    """Counts as int64 where every one fits, else as float64; anything but whole numbers >= 0 is refused."""
+    array = np.asarray(counts)
+    if array.dtype.kind == "O":
+        array = array.astype(np.float64) if max(array.ravel(), default=0) >= INT64_END else array.astype(np.int64)
+    if array.dtype.kind not in "iuf":
+        raise ValueError(f"{name} must hold numbers, got dtype {array.dtype}")
+    bad = ~(np.isfinite(array) & (array >= 0) & (array == np.floor(array)))
+    if bad.any():
+        index = tuple(int(i) for i in np.argwhere(bad)[0])
+        raise ValueError(f"{name} must be whole numbers >= 0, got {array[index]} at index {index}")
+    fits = array.size == 0 or array.max() < INT64_END
+    return array.astype(np.int64 if fits else np.float64)
+
+
+def multinomial_counts(counts, probabilities, rng):
+    """How often each of m values comes out in n independent draws, for many rows at once.
+
+    Counts below 2^63 (9.2e18) are exactly multinomial, up to the double arithmetic inside numpy's
+    binomial sampler. From there on counts are floats and each binomial of the tree is replaced by its
+    normal limit (or, below a variance of 1e12, its Poisson limit): the total variation error of one is
+    below 2e-7, apart from the rounding of counts to float64.
+
+    Parameters
+    ----------
+    counts : array_like, shape (rows,)
+        Numbers of draws n, whole numbers >= 0 of any size below 1e300.
+    probabilities : array_like, shape (rows, m)
+        Rows sum to 1.
+    rng : numpy.random.Generator
+        Source of the draws.
+
+    Returns
+    -------
+    ndarray, shape (rows, m)
+        int64, or float64 where a count exceeds int64. Rows sum to `counts`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrl.counts import multinomial_counts
+    >>> table = multinomial_counts([10, 9 * 10**18], [[0.5, 0.5, 0.0], [0.1, 0.2, 0.7]], np.random.default_rng(0))
+    >>> table.sum(axis=1)
+    array([                 10, 9000000000000000000])
+    """
+    counts = as_counts("counts", counts)
+    level = np.asarray(probabilities, dtype=np.float64)
+    rows, m = level.shape
+    # Pair sums from the leaves up: differences of cumulative sums would spoil small probabilities.
+    tree = []
+    while level.shape[1] > 1:
+        if level.shape[1] % 2:
+            level = np.hstack([level, np.zeros((rows, 1))])
+        tree.append(level)
+        level = level[:, ::2] + level[:, 1::2]
+    nodes = counts[:, None]
+    for level in reversed(tree):
+        left, total = level[:, ::2], level[:, ::2] + level[:, 1::2]
+        share = np.divide(left, total, out=np.zeros_like(left), where=total > 0)
+        nodes = nodes[:, : left.shape[1]]
+        drawn = _binomial(nodes.ravel(), share.ravel(), rng).reshape(nodes.shape)
+        nodes = np.stack([drawn, nodes - drawn], axis=2).reshape(rows, -1)
+    return nodes[:, :m]
