@@ -18,8 +18,8 @@ __all__ = ["ReplicableRidge", "ridge_weights"]
 BLOCK_ENTRIES = 2**20
 
 
-#: A Cholesky pivot below d times this share of its diagonal entry is rounding error: a singular Gram.
-PIVOT_NOISE = 32 * np.finfo(float).eps
+#: A d x d Gram whose reciprocal condition number is below d times this is singular but for rounding error.
+CONDITION_NOISE = 32 * np.finfo(float).eps
 
 
 @contextmanager
@@ -130,10 +130,13 @@ def ridge_weights(gram, moment, penalty):
     if moment.ndim not in (1, 2) or len(moment) != len(gram):
         raise ValueError(f"moment must have {len(gram)} rows as gram has, got shape {moment.shape}")
     system = gram + penalty * np.eye(len(gram))
-    noise = PIVOT_NOISE * len(gram)
+    noise = CONDITION_NOISE * len(gram)
     try:
         factor = linalg.cholesky(system, lower=True)
-        singular = (np.diag(factor) ** 2 <= noise * np.diag(system)).any()
+        # Scaled to a unit diagonal, so that columns of different units do not look singular.
+        scale = np.sqrt(np.diag(system))
+        norm = np.abs(system / scale / scale[:, None]).sum(axis=0).max()
+        singular = linalg.lapack.dpocon(factor / scale[:, None], norm, uplo="L")[0] <= noise
     except linalg.LinAlgError:
         singular = True
     with np.errstate(over="ignore", invalid="ignore"):
