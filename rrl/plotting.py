@@ -48,14 +48,15 @@ STYLE = {
 }
 
 
-def _settings():
-    """Return the full style, with lines that differ in colour, dash and marker."""
+def _load():
+    """Return matplotlib and the full style, with lines that differ in colour, dash and marker."""
     try:
+        import matplotlib
         from cycler import cycler
-    except ImportError:
-        raise ImportError("rrl.plotting needs matplotlib; install rrl[book]") from None
+    except ImportError as error:
+        raise ImportError("the figure style needs matplotlib: pip install 'rrl[book]'") from error
     cycle = cycler(color=COLORS) + cycler(linestyle=_DASHES) + cycler(marker=_MARKERS)
-    return STYLE | {"axes.prop_cycle": cycle}
+    return matplotlib, STYLE | {"axes.prop_cycle": cycle}
 
 
 def use_style():
@@ -74,9 +75,7 @@ def use_style():
     >>> matplotlib.rcParams["axes.spines.top"]
     False
     """
-    settings = _settings()
-    import matplotlib
-
+    matplotlib, settings = _load()
     matplotlib.rcParams.update(settings)
     try:
         from IPython import get_ipython
@@ -107,8 +106,6 @@ def figure_style():
     >>> matplotlib.rcParams["legend.frameon"] == before
     True
     """
-    settings = _settings()
-    import matplotlib
-
+    matplotlib, settings = _load()
     with matplotlib.rc_context(settings):
         yield

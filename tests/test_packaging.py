@@ -1,0 +1,189 @@
+"""Packaging: one set of versions everywhere, a light core, extras named where they are missing."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import make_lock
+import pytest
+import yaml
+from packaging.requirements import Requirement
+
+import rrl
+
+ROOT = Path(__file__).resolve().parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+LOCK = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+CORE = {"numpy", "scipy", "scikit-learn"}
+OPTIONAL = ["torch", "gymnasium", "ale_py", "minari", "d3rlpy", "h5py", "numba", "dask", "matplotlib", "pandas", "cv2"]
+OPTIONAL += ["plotly", "IPython", "tqdm", "safetensors", "yaml", "sympy"]
+
+
+def run(code, *arguments):
+    """Run Python code in a fresh interpreter and return what it prints."""
+    command = [sys.executable, "-c", code, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout.strip()
+
+
+# Versions
+
+
+def test_the_lock_has_exact_public_versions_only():
+    lines = [line for line in LOCK.splitlines() if not line.startswith("#")]
+    assert len(lines) > 100
+    assert all(re.fullmatch(r"[a-z0-9][a-z0-9._-]*==[0-9][0-9a-z.]*", line) for line in lines)
+    assert lines == sorted(lines, key=lambda line: line.split("==")[0])
+
+
+def test_the_lock_satisfies_every_requirement_of_every_extra():
+    pins = make_lock.read_pins(LOCK)
+    texts = [text for extra in PROJECT["optional-dependencies"].values() for text in extra]
+    for text in PROJECT["dependencies"] + texts:
+        requirement = Requirement(text)
+        if requirement.name != PROJECT["name"]:
+            assert requirement.specifier.contains(pins[make_lock.normal(requirement.name)]), text
+
+
+def test_the_conda_environment_has_the_lock_s_versions():
+    text = (ROOT / "environment.yml").read_text(encoding="utf-8")
+    assert text == make_lock.environment_file(PROJECT, LOCK)
+    python, pip, packages = yaml.safe_load(text)["dependencies"]
+    assert python.startswith("python=3.") and pip == "pip"
+    named = dict(line.split("==") for line in packages["pip"] if "==" in line)
+    pins = make_lock.read_pins(LOCK)
+    assert {"numpy", "torch", "jupyter-book"} < named.keys()
+    assert all(version == pins[make_lock.normal(name.split("[")[0])] for name, version in named.items())
+
+
+def test_the_conda_environment_works_elsewhere():
+    text = (ROOT / "environment.yml").read_text(encoding="utf-8")
+    for pattern in (r"=[^=]+=[a-z0-9]+_[0-9]+", "_libgcc_mutex|libstdcxx-ng|ld_impl_linux", "^prefix:"):
+        assert not re.search(pattern, text, re.M), pattern
+    assert "Not supported: osx-64" in text
+
+
+def test_one_version_and_licence_everywhere():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert citation["version"] == PROJECT["version"] == rrl.__version__
+    assert citation["license"] == PROJECT["license"] == "MIT"
+    assert (ROOT / "LICENSE").read_text(encoding="utf-8").startswith("MIT License")
+    assert citation["preferred-citation"]["authors"][0]["family-names"] == "Eaton"
+
+
+def test_no_file_names_a_registry_or_this_machine():
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    # Put together here, so that this file does not name them either.
+    hosts = [
+        "pypi" + ".org",
+        "files.python" + "hosted",
+        "registry.npm" + "js",
+        "/ro" + "ot/",
+        "/wo" + "rk/",
+        "/op" + "t/",
+    ]
+    found = []
+    for name in filter(None, listed.stdout.split("\0")):
+        path = ROOT / name
+        if path.is_file():
+            content = path.read_bytes()
+            found += [(name, host) for host in hosts if host.encode() in content]
+    assert not found
+
+
+# Commands that the documents name
+
+
+def make_targets():
+    return set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
+
+
+@pytest.mark.parametrize("name", ["README.md", "book/how_to.md", "book/environment.md", ".ci/run"])
+def test_documented_make_commands_exist(name):
+    text = (ROOT / name).read_text(encoding="utf-8")
+    named = set(re.findall(r"(?:^|`|\$ |step )make ([a-z]+)", text, re.M))
+    assert named <= make_targets(), named - make_targets()
+    if name == "README.md":
+        assert {"book", "test"} <= named
+
+
+def test_documented_scripts_exist():
+    for name in ("README.md", "book/how_to.md"):
+        for script in re.findall(r"(?:tools|\.ci)/\w+(?:\.py)?", (ROOT / name).read_text(encoding="utf-8")):
+            assert (ROOT / script).is_file(), script
+
+
+def test_make_help_lists_every_command_and_make_says_when_python_is_missing():
+    shown = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert set(re.findall(r"^  make ([a-z]+)", shown, re.M)) == make_targets()
+    command = ["make", "setup", "VENV=.venv-none", "PYTHON="]
+    missing = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert missing.returncode != 0
+    assert "no Python 3.11, 3.12 or 3.13" in missing.stderr
+    assert not (ROOT / ".venv-none").exists()
+
+
+# The core alone (case 38)
+
+
+def test_the_core_depends_on_three_packages():
+    assert {Requirement(text).name for text in PROJECT["dependencies"]} == CORE
+
+
+def test_importing_rrl_loads_nothing_optional():
+    loaded = run("import sys, rrl; print(*sorted({name.split('.')[0] for name in sys.modules}))").split()
+    assert not set(loaded) & set(OPTIONAL)
+
+
+BLOCKED = """
+import sys
+blocked = set(sys.argv[1].split(","))
+class Without:
+    def __init__(self, finder):
+        self.finder = finder
+    def find_spec(self, name, path=None, target=None):
+        return None if name.split(".")[0] in blocked else self.finder.find_spec(name, path, target)
+    def __getattr__(self, name):
+        return getattr(self.finder, name)
+sys.meta_path[:] = map(Without, sys.meta_path)
+"""
+
+
+def test_the_core_works_without_any_extra():
+    code = """
+import numpy as np, rrl
+for name in rrl.__all__:
+    getattr(rrl, name)
+rng = np.random.default_rng(0)
+x = rng.uniform(-1, 1, (200, 3)) / 2
+model = rrl.ReplicableRidge(penalty=0.1, bin_width=0.1).fit(x, x @ [1.0, 0.5, 0.0])
+moment = rrl.ReplicableSecondMoment(bin_width=0.1).fit(x)
+print(model.codes_.shape, moment.codes_.shape, rrl.hypergrid_round(0.3, 0.1, shared_seed=1).codes.dtype)
+"""
+    assert run(BLOCKED + code, ",".join(OPTIONAL)) == "(3,) (6,) int64"
+
+
+@pytest.mark.parametrize(
+    ("extra", "call"),
+    [
+        ("book", "rrl.plotting.use_style()"),
+        ("book", "rrl.plotting.figure_style().__enter__()"),
+        ("experiments", "rrl.pqn.network.require_torch()"),
+        ("experiments", "rrl.datasets.cartpole(source='d3rlpy')"),
+        ("experiments", "rrl.datasets.atari.holdout('breakout', source='minari')"),
+        ("experiments", "rrl.LinearMDP.tabular(np.ones((1, 1, 1, 1)), np.ones((1, 1, 1)), np.ones(1)).as_gymnasium()"),
+    ],
+)
+def test_a_missing_extra_is_named(extra, call):
+    code = f"""
+import numpy as np, rrl
+import rrl.datasets.atari, rrl.pqn.network, rrl.plotting
+try:
+    {call}
+except ImportError as error:
+    print(error)
+"""
+    assert f"pip install 'rrl[{extra}]'" in run(BLOCKED + code, ",".join(OPTIONAL))

@@ -1,0 +1,195 @@
+"""The checks of built pages: each kind of fault is found, and a good page passes."""
+
+import importlib.util
+from pathlib import Path
+
+import build_book
+import check_pages
+import pytest
+from check_pages import check_files, check_in_browser, find_chromium, find_pages, has_no_alternative, style_fetches
+
+CHROMIUM = find_chromium()
+browser = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
+
+GOOD = """<!doctype html><title>Good</title><link rel="canonical" href="https://elsewhere.example/">
+<link rel="icon" href="data:,"><link rel="stylesheet" href="_static/a.css"><style>p { background: url("a.svg") }</style>
+<h1 id="top-of-it">Good</h1> <a href="sub/b.html#there">b</a> <a href="#top-of-it">up</a> <a href="?q=1">again</a>
+<a href="https://elsewhere.example/x">a link may leave</a> <a href="mailto:a@b.example">write</a> <a href="#">top</a>
+<img src="a.svg" alt="A rising line."> <img src="a.svg" role="presentation" alt="">"""
+
+
+@pytest.fixture
+def site(tmp_path):
+    """Make a small good site."""
+    files = {
+        "a.html": GOOD,
+        "sub/b.html": '<!doctype html><link rel="icon" href="data:,"><p id="there"><a href="../">home</a>',
+        "index.html": '<meta http-equiv="Refresh" content="0; url=a.html">',
+        "_static/a.css": "p { background: url(a.svg) } /* @import url(https://elsewhere.example/in-a-comment) */",
+        "_static/template.html": '<a href="nowhere.html">not a page of the site</a>',
+        "a.svg": '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><circle r="4"/></svg>',
+        "_static/a.svg": '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><circle r="4"/></svg>',
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+def add(site, html):
+    """Append to the first page."""
+    page = site / "a.html"
+    page.write_text(page.read_text(encoding="utf-8") + html, encoding="utf-8")
+
+
+def test_a_good_site_has_no_fault(site):
+    assert find_pages(site) == ["a.html", "index.html", "sub/b.html"]
+    assert check_files(site, find_pages(site)) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("html", "fault"),
+    [
+        ('<a href="none.html">x</a>', "a.html: broken link none.html"),
+        ('<a href="sub/">x</a>', "a.html: broken link sub/"),
+        ('<a href="sub/b.html#none">x</a>', "a.html: link to a missing anchor sub/b.html#none"),
+        ('<a href="#none">x</a>', "a.html: link to a missing anchor #none"),
+        ('<img src="none.png" alt="Text.">', "a.html: broken link none.png"),
+        ('<script src="none.js"></script>', "a.html: broken link none.js"),
+        ('<script src="https://cdn.example/x.js"></script>', "a.html: external request https://cdn.example/x.js"),
+        ('<script src="//cdn.example/x.js"></script>', "a.html: external request //cdn.example/x.js"),
+        ('<link rel="stylesheet" href="https://cdn.example/x.css">', "external request https://cdn.example/x.css"),
+        ('<link rel="preconnect" href="https://cdn.example">', "external request https://cdn.example"),
+        (
+            "<style>@font-face { src: url('https://f.example/f.woff') }</style>",
+            "external request https://f.example/f.woff",
+        ),
+        ("<p style='background: url(https://i.example/i.png)'>x</p>", "external request https://i.example/i.png"),
+        ('<img src="https://badge.example/b.svg" alt="Badge.">', "external request https://badge.example/b.svg"),
+        ('<img srcset="a.svg 1x, https://i.example/2.png 2x" src="a.svg" alt="Two.">', "https://i.example/2.png"),
+        ('<iframe src="https://v.example/"></iframe>', "external request https://v.example/"),
+        ('<img src="a.svg">', "without a written alternative text: a.svg (alt=None)"),
+        ('<img src="a.svg" alt=" ">', "without a written alternative text: a.svg"),
+        ('<img src="a.svg" alt="_images/a.svg">', "without a written alternative text: a.svg"),
+        ('<img src="a.svg" alt="../book/other.png">', "without a written alternative text: a.svg"),
+    ],
+)
+def test_each_fault_is_found(site, html, fault):
+    add(site, html)
+    faults, _ = check_files(site, find_pages(site))
+    assert len(faults) == 1
+    assert fault in faults[0]
+
+
+def test_style_sheets_are_read_too(site):
+    (site / "_static" / "b.css").write_text("@import 'https://f.example/f.css'; p { background: url(data:x) }")
+    assert check_files(site, find_pages(site))[0] == ["_static/b.css: external request https://f.example/f.css"]
+    assert style_fetches("a { b: url( 'x y.png' ) }") == ["x y.png"]
+
+
+def test_an_empty_folder_fails_and_a_large_page_is_noted(site, tmp_path):
+    assert check_files(tmp_path / "none", [])[0] == [f"no page found in {tmp_path / 'none'}"]
+    add(site, " " * check_pages.LARGE)
+    faults, remarks = check_files(site, find_pages(site))
+    assert not faults
+    assert remarks == ["a.html: 2.0 MB of HTML"]
+
+
+def test_alternative_texts_that_mention_a_word_of_the_file_name_are_fine():
+    assert not has_no_alternative("_images/ridge.svg", "Error of ridge regression against the penalty.", {})
+    assert has_no_alternative("_images/a%20b.png", "_images/a b.png", {})
+
+
+def test_without_a_browser_the_skip_is_said_or_is_a_fault(site, monkeypatch, capsys):
+    monkeypatch.setattr(check_pages, "find_chromium", lambda: None)
+    assert check_pages.main([str(site)]) == 0
+    assert "browser checks skipped" in capsys.readouterr().out
+    assert check_pages.main([str(site), "--browser", "required"]) == 1
+    assert "no Chromium found" in capsys.readouterr().out
+
+
+@browser
+def test_a_good_site_passes_in_the_browser(site, capsys):
+    assert check_pages.main([str(site), "--browser", "required"]) == 0
+    assert "0 faults in 3 pages, opened in" in capsys.readouterr().out
+
+
+@browser
+def test_script_faults_and_hidden_requests_are_found_in_the_browser(site):
+    add(site, "<script>console.error('told'); fetch('https://t.example/x').catch(() => 0); undefinedName()</script>")
+    (site / "sub" / "b.html").write_text('<script>fetch("none.json")</script>')
+    faults = "\n".join(check_in_browser(site, CHROMIUM, ["a.html", "sub/b.html"]))
+    for part in ("a.html: console error: told", "external request https://t.example/x", "undefinedName is not defined"):
+        assert part in faults
+    assert "sub/b.html: 404 for http://127.0.0.1" in faults
+
+
+@browser
+def test_formula_faults_are_found_in_the_browser(site):
+    mathjax = Path(importlib.util.find_spec("sphinx-mathjax-offline").origin).parent / "static" / "mathjax"
+    (site / "_static" / "mathjax").symlink_to(mathjax)
+    head = '<!doctype html><link rel="icon" href="data:,"><script defer src="_static/mathjax/tex-chtml.js"></script>'
+    (site / "good.html").write_text(head + r'<p class="math">\(\frac{1}{2}\)')
+    (site / "bad.html").write_text(head + r'<p class="math">\(\frac{1}\)</p><p class="math">\(\unknown{x}\)')
+    (site / "bare.html").write_text('<!doctype html><link rel="icon" href="data:,"><p class="math">\\(x\\)')
+    assert check_in_browser(site, CHROMIUM, ["good.html", "bad.html", "bare.html"]) == [
+        "bad.html: formula error: Missing argument for \\frac",
+        "bad.html: formula error: \\unknown",
+        "bare.html: the formulas were not typeset",
+    ]
+
+
+# The step that builds the site
+
+
+@pytest.fixture
+def sources(tmp_path):
+    """Make a book of one chapter and one page."""
+    (tmp_path / "_toc.yml").write_text("root: chapters/00\nparts:\n- chapters:\n  - file: book/page\n")
+    for name in ("notebooks/00.md", "book/page.md"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text("# x\n")
+    return tmp_path
+
+
+def test_contents_and_files_must_agree(sources):
+    assert build_book.check_contents(sources) == []
+    (sources / "notebooks" / "01.md").write_text("# y\n")
+    (sources / "notebooks" / "00.md").unlink()
+    (sources / "book" / "page.md").unlink()
+    assert build_book.check_contents(sources) == [
+        "chapters/01 has a notebook but no entry in _toc.yml",
+        "_toc.yml lists book/page, but there is no book/page.md",
+        "_toc.yml lists chapters/00, but there is no notebooks/00.md",
+    ]
+    assert build_book.build(sources, "skip") == 1
+
+
+def test_an_unchanged_site_is_not_built_again_and_a_failed_one_is(sources, monkeypatch):
+    (sources / "chapters").mkdir()
+    calls = []
+
+    class Result:
+        returncode = 0
+
+    def jupyter_book(command, cwd):
+        calls.append(command)
+        assert not (sources / "_build" / "html").exists()
+        (sources / "_build" / "html").mkdir(parents=True)
+        (sources / "_build" / "html" / "index.html").write_text("<title>x</title>")
+        return Result
+
+    monkeypatch.setattr(build_book.subprocess, "run", jupyter_book)
+    assert build_book.build(sources, "skip") == 0
+    assert build_book.build(sources, "skip") == 0
+    assert len(calls) == 1
+    assert calls[0][1:] == ["build", ".", "-W", "--keep-going", "-n"]
+    (sources / "chapters" / "00.ipynb").write_text("{}")
+    Result.returncode = 1
+    assert build_book.build(sources, "skip") == 1
+    assert build_book.build(sources, "skip") == 1
+    Result.returncode = 0
+    monkeypatch.setattr(build_book.check_pages, "check", lambda site, browser: 3)
+    assert build_book.build(sources, "skip") == 1
+    assert build_book.build(sources, "skip") == 1
+    assert len(calls) == 5
