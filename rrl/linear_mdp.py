@@ -346,10 +346,10 @@ class LinearMDP(NamedInstances):
             Needs the extra ``rrl[experiments]``. The stage is in ``info["stage"]``.
         """
         try:
-            from .environments import LinearMDPEnv
+            from .environments import gymnasium
         except ImportError as error:
             raise ImportError("as_gymnasium needs Gymnasium: pip install 'rrl[experiments]'") from error
-        return LinearMDPEnv(self)
+        return gymnasium.make("rrl/LinearMDP-v0", mdp=self).unwrapped
 
 
 def _cumulative(chances):
