@@ -1,0 +1,90 @@
+"""Importing rrl: lazy, light, complete, and without the optional packages."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+import rrl
+
+BLOCKER = """
+import sys
+class Block:
+    names = set("torch gymnasium ale_py minari d3rlpy h5py numba dask".split())
+    names |= set("matplotlib pandas plotly tqdm sympy IPython yaml safetensors".split())
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in self.names:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Block())
+"""
+
+
+def run(code):
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ
+    ).stdout
+
+
+def test_case_38_the_core_works_without_any_optional_package():
+    assert (
+        run(
+            BLOCKER
+            + """
+import numpy as np, rrl
+from rrl import *
+X = np.eye(2)
+ReplicableRidge(bin_width=.1).fit(X, [1, 2]).predict(X)
+ReplicableSecondMoment(bin_width=.1).fit(X)
+project_psd(X), ridge_weights(X, [1, 2], .1), shared_uniform(0, ("a",), 3)
+estimate_replicability(lambda s, rng: hypergrid_round(rng.uniform(), 1, shared_seed=s).codes, n_pairs=3, seed=0)
+modal_share([1, 1]), pairwise_share([1, 1]), clopper_pearson(0, 3), fingerprint([1]), theory.slack(.1, .01)
+print("done")
+"""
+        )
+        == "done\n"
+    )
+
+
+def test_import_loads_nothing_and_changes_no_global_state():
+    out = run(
+        """
+import sys, warnings, random, logging
+before = set(sys.modules), list(warnings.filters), random.getstate(), list(logging.root.handlers)
+import rrl
+loaded = {name.partition(".")[0] for name in set(sys.modules) - before[0]}
+print(sorted(loaded & {"numpy", "scipy", "sklearn", "torch", "joblib"}))
+print(before[1:] == (list(warnings.filters), random.getstate(), list(logging.root.handlers)))
+print("numpy" in sys.modules, rrl.shared_uniform.__name__, "numpy" in sys.modules, "sklearn" in sys.modules)
+"""
+    )
+    assert out.splitlines() == ["[]", "True", "False shared_uniform True False"]
+
+
+@pytest.mark.parametrize(
+    "name", ["ReplicableRidge", "Rounded", "hypergrid_round", "project_psd", "shared_uniform", "theory"]
+)
+def test_every_name_of_the_core_is_found_listed_and_its_own(name):
+    assert name in rrl.__all__ and name in dir(rrl)
+    value = getattr(rrl, name)
+    assert value is getattr(rrl, name)
+    assert value.__name__.rpartition(".")[2] == name
+
+
+def test_every_public_name_resolves_to_what_its_module_exports():
+    for name in rrl.__all__:
+        value = getattr(rrl, name)
+        assert name == "theory" or name in sys.modules[value.__module__].__all__
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="module 'rrl' has no attribute 'ridge_regression'"):
+        _ = rrl.ridge_regression
+    with pytest.raises(ImportError):
+        exec("from rrl import nothing_of_this_name")
+
+
+def test_the_version_is_that_of_the_package():
+    from importlib.metadata import version
+
+    assert rrl.__version__ == version("rrl")
