@@ -147,7 +147,7 @@ def set_repository(app, config):
     branch = config.html_theme_options["repository_branch"]
     config.html_context |= {
         "edit_page_url_template": f"{url}/edit/{branch}/{page}",
-        "edit_page_provider_name": "the repository",
+        "edit_page_provider_name": "GitLab" if "gitlab" in url else "GitHub",
     }
 
 
