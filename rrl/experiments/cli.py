@@ -1,0 +1,157 @@
+"""The command line: ``rrl run``, ``rrl status``, ``rrl show``."""
+
+import argparse
+import contextlib
+import os
+import sys
+from importlib import import_module
+from pathlib import Path
+
+from .store import RunStore, unit_key
+
+__all__ = ["main"]
+
+EXPERIMENTS = {
+    "cartpole": "Figure 1: replicable fitted Q-iteration, about a minute at full scale",
+    "minatar": "quantised PQN on MinAtar, the question of Figure 2 on a laptop",
+    "atari": "Figure 2: quantised PQN on MsPacman and Breakout, for a GPU machine",
+}
+#: The experiments' own names of the two scales, where they differ.
+SCALES = {"atari": {"quick": "reduced", "full": "paper"}}
+
+
+def default_folder(experiment):
+    """The records that the book shows, in a checkout; ``rrl-results`` in the working folder elsewhere."""
+    book = Path(__file__).parents[2] / "book"
+    return (book / "results" if book.is_dir() else Path("rrl-results")) / experiment
+
+
+def _module(experiment):
+    name = f"rrl.experiments.{experiment}"
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != name:
+            raise
+        raise ValueError(f"experiment {experiment!r} is not in this version of rrl") from None
+
+
+def _scale(experiment, scale):
+    return SCALES.get(experiment, {}).get(scale, scale)
+
+
+def _planned(experiment, scale, args):
+    module = _module(experiment)
+    if experiment == "cartpole":
+        return module.units(scale, getattr(args, "study", "all"), data=module.load(args.data))
+    return module.units(_scale(experiment, scale))
+
+
+def _run(args):
+    folder = args.folder or default_folder(args.experiment)
+    status = RunStore(folder).status(_planned(args.experiment, args.scale, args))
+    if args.resume and not status["done"]:
+        raise ValueError(f"nothing to resume: {folder} has no record of this plan")
+    print(f"{args.experiment}, {args.scale}: {status['done']} of {status['planned']} units recorded", flush=True)
+    options = {"folder": folder, "jobs": args.jobs or (os.cpu_count() or 1 if args.experiment == "cartpole" else 1)}
+    if args.experiment == "cartpole":
+        options |= {"study": args.study, "source": args.data}
+    with contextlib.ExitStack() as stack:
+        if args.dask:
+            options["executor"] = _dask(args, stack)
+        records = _module(args.experiment).main(_scale(args.experiment, args.scale), **options)
+    if args.experiment == "cartpole" and args.study == "figure":
+        _print_table(records)
+    print(f"Records: {folder}")
+
+
+def _dask(args, stack):
+    if args.experiment == "atari":
+        raise ValueError("--dask is for cartpole and minatar: Atari runs train together on one machine")
+    try:
+        from dask.distributed import Client
+    except ImportError:
+        raise ImportError("--dask needs dask; install rrl[cluster]") from None
+    return stack.enter_context(Client(args.dask)).get_executor()
+
+
+def _print_table(records):
+    from .cartpole_results import gather, table
+
+    rows = table(gather(records))
+    print(" ".join(f"{name:>23}" for name in rows[0]))
+    for row in rows:
+        print(" ".join(f"{'-' if value is None else format(value, '.4g'):>23}" for value in row.values()))
+
+
+def _status(args):
+    for experiment in EXPERIMENTS:
+        for scale in ("quick", "full"):
+            try:
+                units = _planned(experiment, scale, args)
+            except (ImportError, ValueError) as error:
+                print(f"{experiment:<10} {scale:<6} {error}")
+                continue
+            status = RunStore(args.folder or default_folder(experiment)).status(units)
+            print(f"{experiment:<10} {scale:<6} {status['done']} of {status['planned']} records")
+
+
+def _show(args):
+    folders = [args.folder] if args.folder else [default_folder(experiment) for experiment in EXPERIMENTS]
+    found = [r for folder in folders for r in RunStore(folder).records() if unit_key(r["unit"]).startswith(args.key)]
+    if len(found) != 1:
+        raise ValueError(f"{len(found)} records begin with {args.key!r}, looked in {', '.join(map(str, folders))}")
+    for part in ("unit", "provenance", "result"):
+        print(part)
+        for name, value in found[0][part].items():
+            packed = isinstance(value, dict) and "zlib" in value
+            print(f"  {name}: {'array ' + str(tuple(value['shape'])) if packed else value}")
+
+
+def _parser():
+    parser = argparse.ArgumentParser(prog="rrl", description="Run and look at the experiments of the book.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    run = commands.add_parser("run", help="compute what is not yet recorded")
+    run.add_argument("experiment", choices=EXPERIMENTS, help="; ".join(f"{k}: {v}" for k, v in EXPERIMENTS.items()))
+    run.add_argument("--scale", choices=("quick", "full"), default="quick")
+    run.add_argument("--jobs", type=int, metavar="N", help="processes (default: all cores for cartpole, else 1)")
+    run.add_argument("--dask", metavar="ADDRESS", help="scheduler of a Dask cluster, in place of own processes")
+    run.add_argument("--resume", action="store_true", help="insist that there are records to go on from")
+    run.add_argument("--study", default="figure", help="cartpole: a study's name, or all (default: figure)")
+    status = commands.add_parser("status", help="one line an experiment and scale")
+    show = commands.add_parser("show", help="print a record")
+    show.add_argument("key", metavar="RUN", help="the first letters of the record's name")
+    for command in (run, status):
+        help_text = "cartpole: auto, d3rlpy, standin or a file (default: %(default)s)"
+        command.add_argument("--data", default="auto" if command is run else "standin", help=help_text)
+    for command in (run, status, show):
+        command.add_argument("--folder", type=Path, help="of the records (default: the book's)")
+    return parser
+
+
+def main(argv=None):
+    """Run the command line.
+
+    Parameters
+    ----------
+    argv : list of str, optional
+        Arguments; those of the process by default.
+
+    Returns
+    -------
+    int
+        Exit status: 0, 1 after an error that is printed, 130 when stopped.
+    """
+    parser = _parser()
+    args = parser.parse_args(argv)
+    if getattr(args, "jobs", None) is not None and args.jobs < 1:
+        parser.error(f"--jobs must be at least 1, got {args.jobs}")
+    try:
+        {"run": _run, "status": _status, "show": _show}[args.command](args)
+    except (ImportError, ValueError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("stopped; what is done is kept, and the same command goes on from there", file=sys.stderr)
+        return 130
+    return 0
