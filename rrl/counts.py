@@ -1,4 +1,4 @@
-"""Counts of independent draws: one multinomial in place of up to 9.2e18 samples, and its limit beyond.
+"""Draws from finite distributions: one by one, or as counts of up to 9.2e18 at once and their limit beyond.
 
 A sufficient statistic of n draws from a finite distribution is how often each value came out, and that
 is one multinomial draw. It is drawn here down a binary tree of binomials.
@@ -6,7 +6,7 @@ is one multinomial draw. It is drawn here down a binary tree of binomials.
 
 import numpy as np
 
-__all__ = ["multinomial_counts"]
+__all__ = ["cumulative", "invert_cumulative", "multinomial_counts"]
 
 #: Largest number of draws given to numpy's binomial at once. Up to here its double arithmetic holds
 #: every integer; above about 1e18 it squares an int64 that overflows and the tails come out too heavy.
@@ -113,3 +113,24 @@ def multinomial_counts(counts, probabilities, rng):
         drawn = _binomial(nodes.ravel(), share.ravel(), rng).reshape(nodes.shape)
         nodes = np.stack([drawn, nodes - drawn], axis=2).reshape(rows, -1)
     return nodes[:, :m]
+
+
+def cumulative(chances):
+    """Cumulative probabilities along the last axis, exactly 1 from the last possible value on."""
+    total = np.cumsum(chances, axis=-1)
+    last = chances.shape[-1] - 1 - np.argmax(chances[..., ::-1] > 0, axis=-1)
+    total[np.arange(chances.shape[-1]) >= last[..., None]] = 1
+    return total
+
+
+def invert_cumulative(table, row, uniform):
+    """Binary search in every row: how many cumulative probabilities are <= the uniform number."""
+    position = np.zeros(len(row), dtype=np.int64)
+    step = 1 << (table.shape[1].bit_length() - 1)
+    while step:
+        ahead = position + step
+        fits = ahead < table.shape[1]
+        fits[fits] = table[row[fits], ahead[fits] - 1] <= uniform[fits]
+        position[fits] = ahead[fits]
+        step >>= 1
+    return position

@@ -6,6 +6,7 @@
 """
 
 from functools import partial
+from typing import ClassVar
 
 import gymnasium
 import numpy as np
@@ -42,7 +43,7 @@ class LinearMDPEnv(gymnasium.Env):
     (0, 0.005, False, False, {'stage': 1})
     """
 
-    metadata = {"render_modes": []}
+    metadata: ClassVar = {"render_modes": []}
 
     def __init__(self, mdp, render_mode=None):
         if render_mode is not None:

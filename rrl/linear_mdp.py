@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from .counts import as_counts, multinomial_counts
+from .counts import as_counts, cumulative, invert_cumulative, multinomial_counts
 from .mdp_instances import NamedInstances
 from .rounding import as_float64, check_finite
 
@@ -146,8 +146,9 @@ class LinearMDP(NamedInstances):
         for name, size in sizes.items():
             _refuse(
                 size > root * (1 + TOLERANCE),
-                lambda i, name=name, size=size: f"{name} at stage h={i[0]} have norm {size[i]:.6g}, "
-                f"more than sqrt(d)={root:.6g}",
+                lambda i, name=name, size=size: (
+                    f"{name} at stage h={i[0]} have norm {size[i]:.6g}, more than sqrt(d)={root:.6g}"
+                ),
             )
         table = np.einsum("sad,hd->hsa", self.features, self.rewards)
         _refuse(
@@ -158,8 +159,10 @@ class LinearMDP(NamedInstances):
         chances = chances.reshape(self.horizon, *self.features.shape[:2], self.n_states)
         _refuse(
             chances < -TOLERANCE,
-            lambda i: f"transition at stage h={i[0]} from (s, a)={i[1:3]} to state {i[3]} has probability "
-            f"{chances[i]:.6g}, below 0",
+            lambda i: (
+                f"transition at stage h={i[0]} from (s, a)={i[1:3]} to state {i[3]} has probability "
+                f"{chances[i]:.6g}, below 0"
+            ),
         )
         sums = chances.sum(axis=3)
         _refuse(
@@ -171,7 +174,11 @@ class LinearMDP(NamedInstances):
         if abs(start.sum() - 1) > TOLERANCE:
             raise ValueError(f"initial sums to {start.sum():.9g}, not 1")
         # A zero that came out as 1e-17 would be drawn once in 1e17 samples.
-        noise = np.matmul(np.abs(self.features).reshape(1, -1, self.dim), np.abs(self.measures)) * self.dim * np.finfo(float).eps
+        noise = (
+            np.matmul(np.abs(self.features).reshape(1, -1, self.dim), np.abs(self.measures))
+            * self.dim
+            * np.finfo(float).eps
+        )
         chances[np.abs(chances) <= noise.reshape(chances.shape)] = 0
         self.transitions = np.maximum(chances, 0) / np.maximum(chances, 0).sum(axis=3, keepdims=True)
         self.rewards_table = np.clip(table, 0, 1)
@@ -268,11 +275,11 @@ class LinearMDP(NamedInstances):
     @cached_property
     def _cumulative(self):
         """Cumulative transition probabilities, exactly 1 from the last possible state on."""
-        return _cumulative(self.transitions)
+        return cumulative(self.transitions)
 
     @cached_property
     def _cumulative_start(self):
-        return _cumulative(self._start)
+        return cumulative(self._start)
 
     def sample(self, h, s, a, rng):
         """Draw next states.
@@ -298,12 +305,12 @@ class LinearMDP(NamedInstances):
                 raise ValueError(f"{name} must hold integers in [0, {size}), got {value}")
         row = (s * self.n_actions + a).ravel()
         table = self._cumulative[h].reshape(-1, self.n_states)
-        out = _invert(table, row, rng.random(row.size)).reshape(s.shape)
+        out = invert_cumulative(table, row, rng.random(row.size)).reshape(s.shape)
         return int(out) if out.ndim == 0 else out
 
     def sample_start(self, n, rng):
         """Draw `n` initial states: ndarray of int64, shape (n,)."""
-        return _invert(self._cumulative_start[None], np.zeros(n, dtype=np.int64), rng.random(n))
+        return invert_cumulative(self._cumulative_start[None], np.zeros(n, dtype=np.int64), rng.random(n))
 
     def sample_counts(self, h, counts, rng):
         """Draw how often each next state follows, for given numbers of visits.
@@ -350,23 +357,3 @@ class LinearMDP(NamedInstances):
         except ImportError as error:
             raise ImportError("as_gymnasium needs Gymnasium: pip install 'rrl[experiments]'") from error
         return gymnasium.make("rrl/LinearMDP-v0", mdp=self).unwrapped
-
-
-def _cumulative(chances):
-    total = np.cumsum(chances, axis=-1)
-    last = chances.shape[-1] - 1 - np.argmax(chances[..., ::-1] > 0, axis=-1)
-    total[np.arange(chances.shape[-1]) >= last[..., None]] = 1
-    return total
-
-
-def _invert(table, row, uniform):
-    """Binary search in every row: how many cumulative probabilities are <= the uniform number."""
-    position = np.zeros(len(row), dtype=np.int64)
-    step = 1 << (table.shape[1].bit_length() - 1)
-    while step:
-        ahead = position + step
-        fits = ahead < table.shape[1]
-        fits[fits] = table[row[fits], ahead[fits] - 1] <= uniform[fits]
-        position[fits] = ahead[fits]
-        step >>= 1
-    return position

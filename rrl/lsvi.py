@@ -117,9 +117,7 @@ def _model_label_sums(model, indices, dim, counts, rng, h, value):
     return sums
 
 
-def r_lsvi(
-    mdp, core_set, *, n_samples, penalty, bin_width, shared_seed, rng, by="counts", features=None, horizon=None
-):
+def r_lsvi(mdp, core_set, *, n_samples, penalty, bin_width, shared_seed, rng, by="counts", features=None, horizon=None):
     """Replicable least-squares value iteration with a generative model (Algorithm 4, Theorem 4.1).
 
     From the last stage to the first: draw ceil(nu M) next states for every core pair, label them with

@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-from .lsvi_ucb import REFRESH
+from .lsvi_ucb_data import REFRESH
 
 __all__ = ["plain_lsvi_ucb"]
 

@@ -106,9 +106,7 @@ class NamedInstances:
         """
         plain = cls.simplex(n_states=n_states, n_actions=n_actions, dim=dim, horizon=horizon, rng=rng)
         turn = np.linalg.qr(rng.standard_normal((dim, dim)))[0]
-        return cls(
-            plain.features @ turn.T, np.matmul(turn, plain.measures), plain.rewards @ turn.T, plain.initial
-        )
+        return cls(plain.features @ turn.T, np.matmul(turn, plain.measures), plain.rewards @ turn.T, plain.initial)
 
     @classmethod
     def chain(cls, *, n_states, horizon, slip=0.1):

@@ -5,6 +5,7 @@ statement hides a constant in Omega); ``version="corrected"`` is the repaired on
 named in the docstring. Nothing here looks at data.
 """
 
+from importlib import import_module
 from numbers import Real
 
 import numpy as np
@@ -418,3 +419,28 @@ def second_moment_sample_size(d, epsilon, delta, rho, t=1, version="corrected"):
     else:
         per_round = 2 * t * d**2 * (d**3 + rest) ** 2 * log / (epsilon * rest) ** 2
     return float(t * per_round)
+
+
+#: The formulas of the algorithms build on those above, so they are imported when asked for.
+_LATER = {
+    "UCBParameters": "theory_ucb",
+    "bellman_loss_bound": "theory_rl",
+    "bonus_gap_bound": "theory_ucb",
+    "elliptical_potential_bound": "theory_ucb",
+    "gram_accuracy": "theory_ucb",
+    "jin_beta": "theory_ucb",
+    "lsvi_bin_width": "theory_rl",
+    "lsvi_penalty": "theory_rl",
+    "lsvi_sample_size": "theory_rl",
+    "lsvi_weight_bound": "theory_rl",
+    "ucb_chain": "theory_ucb",
+    "ucb_gap_bound": "theory_ucb",
+    "ucb_parameters": "theory_ucb",
+    "value_weight_bound": "theory_rl",
+}
+
+
+def __getattr__(name):
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"rrl.{_LATER[name]}"), name)
