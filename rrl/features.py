@@ -50,7 +50,7 @@ class RandomFourierFeatures(TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
-    n_components : int, default=32
+    n_features : int, default=32
         The number of features D, even: D / 2 frequencies.
     length_scale : float, default=1.0
         Of the kernel, in the units of the scaled inputs.
@@ -70,14 +70,14 @@ class RandomFourierFeatures(TransformerMixin, BaseEstimator):
     --------
     >>> import numpy as np
     >>> from rrl import RandomFourierFeatures
-    >>> features = RandomFourierFeatures(n_components=8, shared_seed=1).fit(np.zeros((1, 4)))
+    >>> features = RandomFourierFeatures(n_features=8, shared_seed=1).fit(np.zeros((1, 4)))
     >>> phi = features.transform(np.ones((3, 4)))
     >>> phi.shape, bool(np.allclose((phi**2).sum(axis=1), 1))
     ((3, 8), True)
     """
 
-    def __init__(self, n_components=32, *, length_scale=1.0, scale=None, shared_seed=0, key=()):
-        self.n_components = n_components
+    def __init__(self, n_features=32, *, length_scale=1.0, scale=None, shared_seed=0, key=()):
+        self.n_features = n_features
         self.length_scale = length_scale
         self.scale = scale
         self.shared_seed = shared_seed
@@ -96,8 +96,8 @@ class RandomFourierFeatures(TransformerMixin, BaseEstimator):
         -------
         self
         """
-        if not isinstance(self.n_components, Integral) or self.n_components < 2 or self.n_components % 2:
-            raise ValueError(f"n_components must be an even integer >= 2, got {self.n_components!r}")
+        if not isinstance(self.n_features, Integral) or self.n_features < 2 or self.n_features % 2:
+            raise ValueError(f"n_features must be an even integer >= 2, got {self.n_features!r}")
         if not (isinstance(self.length_scale, Real) and np.isfinite(self.length_scale) and self.length_scale > 0):
             raise ValueError(f"length_scale must be a positive number, got {self.length_scale!r}")
         X = validate_data(self, X)
@@ -105,7 +105,7 @@ class RandomFourierFeatures(TransformerMixin, BaseEstimator):
         if scale.shape != (X.shape[1],) or not (np.isfinite(scale).all() and (scale > 0).all()):
             raise ValueError(f"scale must hold {X.shape[1]} positive numbers, got {self.scale!r}")
         # Row by row over frequencies, so that more features extend the same list.
-        uniform = shared_uniform(self.shared_seed, ("fourier", self.key), (self.n_components // 2, X.shape[1]))
+        uniform = shared_uniform(self.shared_seed, ("fourier", self.key), (self.n_features // 2, X.shape[1]))
         normal = ndtri(uniform + 2.0**-54)
         self.frequencies_ = normal.T / (self.length_scale * scale[:, None])
         return self
@@ -119,17 +119,17 @@ class RandomFourierFeatures(TransformerMixin, BaseEstimator):
 
         Returns
         -------
-        ndarray of float64, shape (n_samples, n_components)
+        ndarray of float64, shape (n_samples, n_features)
             Rows of norm 1.
         """
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
         angles = rowwise_product(X, self.frequencies_)
-        return np.hstack([np.cos(angles), np.sin(angles)]) * np.sqrt(2 / self.n_components)
+        return np.hstack([np.cos(angles), np.sin(angles)]) * np.sqrt(2 / self.n_features)
 
     @property
     def _n_features_out(self):
-        return self.n_components
+        return self.n_features
 
     def get_feature_names_out(self, input_features=None):
         """Names of the features: cos0, cos1, ..., sin0, sin1, ...
@@ -141,8 +141,8 @@ class RandomFourierFeatures(TransformerMixin, BaseEstimator):
 
         Returns
         -------
-        ndarray of str, shape (n_components,)
+        ndarray of str, shape (n_features,)
         """
         check_is_fitted(self)
-        half = self.n_components // 2
+        half = self.n_features // 2
         return np.array([f"{name}{i}" for name in ("cos", "sin") for i in range(half)], dtype=object)
