@@ -1,5 +1,6 @@
 """Print the whole book to _build/book.pdf: one HTML page, printed by Chromium, without TeX."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -21,12 +22,14 @@ def main():
     if subprocess.run([*builder, "--path-output", "_build/print", "-W", "--keep-going"], cwd=ROOT).returncode:
         return 1
     site = ROOT / "_build" / "print" / "_build" / "singlehtml"
+    # The builder writes the addresses on its page as if it lay at the top.
+    shutil.copy(site / "chapters" / "00_replicability.html", site / "book.html")
     target = ROOT / "_build" / "book.pdf"
     beside = target.with_suffix(".part")
     with served(site) as origin, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=CHROMIUM_FLAGS, chromium_sandbox=False)
         tab = browser.new_page()
-        tab.goto(f"{origin}chapters/00_replicability.html", wait_until="load", timeout=120_000)
+        tab.goto(f"{origin}book.html", wait_until="load", timeout=120_000)
         tab.evaluate("() => window.MathJax?.startup?.promise")
         tab.evaluate("() => document.querySelectorAll('details').forEach(box => { box.open = true })")
         margins = dict.fromkeys(("top", "bottom", "left", "right"), "16mm")
