@@ -31,13 +31,12 @@ def _exact_binomial(n, p, rng):
 
 
 def _limit_binomial(n, p, rng):
-    """The limit law of Binomial(n, p) for float arrays n >= 2^63."""
-    rare = np.minimum(p, 1 - p)
-    variance = n * rare * (1 - rare)
-    draw = n * rare + np.sqrt(variance) * rng.standard_normal(n.shape)
+    """The limit law of Binomial(n, p) for float arrays n >= 2^63 and p <= 1/2."""
+    variance = n * p * (1 - p)
+    draw = n * p + np.sqrt(variance) * rng.standard_normal(n.shape)
     few = variance < NORMAL_VARIANCE
-    draw[few] = rng.poisson(n[few] * rare[few])
-    return np.where(p > 0.5, n - draw, draw)
+    draw[few] = rng.poisson(n[few] * p[few])
+    return draw
 
 
 def _binomial(n, p, rng):
@@ -61,7 +60,8 @@ def as_counts(name, counts):
     if bad.any():
         index = tuple(int(i) for i in np.argwhere(bad)[0])
         raise ValueError(f"{name} must be whole numbers >= 0, got {array[index]} at index {index}")
-    fits = array.size == 0 or array.max() < INT64_END
+    # As a Python int: compared as a float, 2^63 - 1 would be 2^63.
+    fits = array.size == 0 or int(array.max()) < 2**63
     return array.astype(np.int64 if fits else np.float64)
 
 
@@ -107,11 +107,13 @@ def multinomial_counts(counts, probabilities, rng):
         level = level[:, ::2] + level[:, 1::2]
     nodes = counts[:, None]
     for level in reversed(tree):
-        left, total = level[:, ::2], level[:, ::2] + level[:, 1::2]
-        share = np.divide(left, total, out=np.zeros_like(left), where=total > 0)
+        left, right = level[:, ::2], level[:, 1::2]
+        # The less likely half is drawn: 1 - p would lose the digits of a small p.
+        share = np.divide(np.minimum(left, right), left + right, out=np.zeros_like(left), where=left + right > 0)
         nodes = nodes[:, : left.shape[1]]
         drawn = _binomial(nodes.ravel(), share.ravel(), rng).reshape(nodes.shape)
-        nodes = np.stack([drawn, nodes - drawn], axis=2).reshape(rows, -1)
+        halves = np.stack([drawn, nodes - drawn], axis=2)
+        nodes = np.where((left > right)[..., None], halves[..., ::-1], halves).reshape(rows, -1)
     return nodes[:, :m]
 
 

@@ -134,6 +134,11 @@ class LinearMDP(NamedInstances):
             array.flags.writeable = False
         self._check()
 
+    def __repr__(self):
+        return (
+            f"LinearMDP(n_states={self.n_states}, n_actions={self.n_actions}, dim={self.dim}, horizon={self.horizon})"
+        )
+
     def _check(self):
         """Check Definition 2.1 and Assumption 2.1; fill the tables of rewards and transitions."""
         root = np.sqrt(self.dim)
