@@ -112,20 +112,18 @@ def table(study):
     """
     n = len(study.penalties)
     returns, modal, pairwise = (part.mean(axis=0) for part in (study.returns, study.modal, study.pairwise))
-    rows = [
-        {
-            "penalty": float(penalty),
-            "fraction": float(fraction),
-            "return": float(returns[p, f]),
-            "return without rounding": float(returns[n + p, f]),
-            "modal share": float(modal[p, f]),
-            "pairwise share": float(pairwise[p, f]),
-        }
-        for p, penalty in enumerate(study.penalties)
-        for f, fraction in enumerate(study.fractions)
-    ]
-    nothing = {"penalty": None, "return": None, "modal share": None, "pairwise share": None}
-    return rows + [
-        {**nothing, "fraction": float(fraction), "return without rounding": float(returns[-1, f])}
-        for f, fraction in enumerate(study.fractions)
-    ]
+    rows = []
+    for p, penalty in enumerate([*study.penalties, None]):
+        for f, fraction in enumerate(study.fractions):
+            rounded = penalty is not None
+            rows.append(
+                {
+                    "penalty": float(penalty) if rounded else None,
+                    "fraction": float(fraction),
+                    "return": float(returns[p, f]) if rounded else None,
+                    "return without rounding": float(returns[n + p, f]),
+                    "modal share": float(modal[p, f]) if rounded else None,
+                    "pairwise share": float(pairwise[p, f]) if rounded else None,
+                }
+            )
+    return rows

@@ -1,0 +1,123 @@
+"""The command line: run, status, show, their refusals, and what is kept when stopped."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rrl.experiments import cartpole, cli
+from rrl.experiments.store import RunStore, unit_key
+
+TINY = {"n_runs": 3, "fractions": (0.2, 0.5), "penalties": (0.1,), "n_features": 4, "n_episodes": 2}
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    """A figure of two small units, and a whole plan of nothing else."""
+    monkeypatch.setattr(cartpole, "STUDIES", {"figure": (TINY, range(2))})
+    monkeypatch.setattr("rrl.experiments.cartpole_plan.STUDIES", {"figure": (TINY, range(2))})
+
+
+def rrl(*arguments):
+    return cli.main([str(argument) for argument in arguments])
+
+
+RUN = ("run", "cartpole", "--scale", "full", "--data", "standin", "--jobs", 1)
+
+
+def test_run_status_show(tiny, tmp_path, capsys):
+    assert rrl(*RUN, "--folder", tmp_path) == 0
+    out = capsys.readouterr().out
+    assert "0 of 2 units recorded" in out and "pairwise share" in out
+    rows = [line.split() for line in out.splitlines() if line.split()[0] in ("0.1", "-")]
+    assert len(rows) == 4 and {row[1] for row in rows} == {"0.2", "0.5"}
+
+    assert rrl("status", "--folder", tmp_path) == 0
+    lines = {tuple(line.split()[:2]): line for line in capsys.readouterr().out.splitlines()}
+    assert lines["cartpole", "full"].endswith("2 of 2 records") and len(lines) == 6
+    assert lines["cartpole", "quick"].endswith("0 of 2 records")
+
+    record = RunStore(tmp_path).records()[0]
+    assert rrl("show", unit_key(record["unit"])[:10], "--folder", tmp_path) == 0
+    out = capsys.readouterr().out
+    assert record["provenance"]["started"] in out and "steps: array (1, 3, 2, 3)" in out
+
+    assert rrl(*RUN, "--folder", tmp_path, "--resume") == 0
+    assert "2 of 2 units recorded" in capsys.readouterr().out
+
+
+def test_resume_goes_on_from_what_is_there(tiny, tmp_path, monkeypatch, capsys):
+    assert rrl(*RUN, "--folder", tmp_path / "empty", "--resume") == 1
+    assert "nothing to resume" in capsys.readouterr().err
+    real, calls = cartpole.compute, []
+
+    def stopped(unit, *, source):
+        calls.append(unit["draws"])
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return real(unit, source=source)
+
+    monkeypatch.setattr(cartpole, "compute", stopped)
+    assert rrl(*RUN, "--folder", tmp_path) == 130
+    assert "what is done is kept" in capsys.readouterr().err
+    assert len(RunStore(tmp_path).records()) == 1
+    assert rrl(*RUN, "--folder", tmp_path, "--resume") == 0
+    assert calls == [[0], [1], [1]]
+
+
+def test_errors_are_one_line_and_status_one(tiny, tmp_path, capsys):
+    assert rrl("show", "0000", "--folder", tmp_path) == 1
+    assert capsys.readouterr().err.startswith("error: 0 records begin with '0000'")
+    assert rrl(*RUN, "--folder", tmp_path, "--study", "nothing") == 1
+    assert "study must be 'all' or one of" in capsys.readouterr().err
+    assert rrl("run", "cartpole", "--data", tmp_path / "no.h5", "--folder", tmp_path) == 1
+    assert "no.h5" in capsys.readouterr().err
+    for bad in (("run", "pong"), ("run", "cartpole", "--jobs", 0), ("run", "cartpole", "--scale", "huge"), ()):
+        with pytest.raises(SystemExit) as stop:
+            rrl(*bad)
+        assert stop.value.code == 2
+    capsys.readouterr()
+
+
+def test_an_experiment_that_is_not_there_is_said_to_be_missing(monkeypatch, tmp_path, capsys):
+    monkeypatch.setitem(cli.EXPERIMENTS, "pong", "not there")
+    assert rrl("run", "pong", "--folder", tmp_path) == 1
+    assert "experiment 'pong' is not in this version" in capsys.readouterr().err
+
+
+def test_a_missing_package_is_not_taken_for_a_missing_experiment(monkeypatch, tmp_path, capsys):
+    def broken(name):
+        raise ModuleNotFoundError("No module named 'torch'", name="torch")
+
+    monkeypatch.setattr(cli, "import_module", broken)
+    assert rrl("run", "atari", "--folder", tmp_path) == 1
+    assert "No module named 'torch'" in capsys.readouterr().err
+
+
+def test_dask_is_refused_for_atari_and_named_where_missing(tiny, tmp_path, monkeypatch, capsys):
+    with pytest.raises(ValueError, match="--dask is for cartpole and minatar"):
+        cli._dask(cli._parser().parse_args(["run", "atari", "--dask", "tcp://nowhere:1"]), None)
+    monkeypatch.setitem(sys.modules, "dask.distributed", None)
+    assert rrl(*RUN, "--folder", tmp_path, "--dask", "tcp://nowhere:1") == 1
+    assert "rrl[cluster]" in capsys.readouterr().err
+
+
+def test_dask_executor_does_the_work(tiny, tmp_path, monkeypatch, capsys):
+    distributed = pytest.importorskip("dask.distributed")
+    with distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as local:
+        assert rrl(*RUN, "--folder", tmp_path, "--dask", local.scheduler_address) == 0
+    assert len(RunStore(tmp_path).records()) == 2
+    capsys.readouterr()
+
+
+def test_default_folders(monkeypatch, tmp_path):
+    book = Path(cli.__file__).parents[2] / "book" / "results"
+    assert cli.default_folder("cartpole") == book / "cartpole"
+    monkeypatch.setattr(cli, "__file__", str(tmp_path / "site" / "rrl" / "experiments" / "cli.py"))
+    assert cli.default_folder("atari") == Path("rrl-results") / "atari"
+
+
+def test_module_is_the_same_program():
+    done = subprocess.run([sys.executable, "-m", "rrl", "--help"], capture_output=True, text=True)
+    assert done.returncode == 0 and all(word in done.stdout for word in ("run", "status", "show"))
