@@ -1,5 +1,6 @@
 """Algorithm 1: properties, the paper's list of intervals by brute force, and the exact law of Lemma 2.1."""
 
+from dataclasses import FrozenInstanceError
 from fractions import Fraction
 from itertools import pairwise
 
@@ -345,7 +346,8 @@ def test_bad_bounds_are_refused_by_name(bounds, message):
 
 @pytest.mark.parametrize("width", [0, -1, np.nan, np.inf, None, "wide", [1, 2, 3], [[1], [2]], [1.0, 0.0], 1j])
 def test_a_bad_bin_width_is_refused_by_name(width):
-    with pytest.raises(ValueError, match="bin_width"):
+    words = "must be positive and finite|must hold real numbers|has shape|has dtype complex"
+    with pytest.raises(ValueError, match=f"bin_width ({words})"):
         hypergrid_round([1.0, 2.0], width, shared_seed=0)
 
 
@@ -366,6 +368,12 @@ def test_a_long_double_beyond_float64_is_refused():
 def test_a_bad_seed_or_key_is_refused(seed, key):
     with pytest.raises(TypeError, match="shared_seed" if key == () else "key"):
         hypergrid_round([1.0], 1.0, shared_seed=seed, key=key)
+
+
+def test_a_result_cannot_be_changed_by_accident():
+    rounded = hypergrid_round([1.0], 1.0, shared_seed=0)
+    with pytest.raises(FrozenInstanceError):
+        rounded.codes = rounded.codes + 1
 
 
 def test_helpers():
