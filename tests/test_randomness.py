@@ -174,6 +174,8 @@ def test_a_bad_shape_is_refused_by_name(shape, error):
 def test_the_checks_return_and_raise_what_they_say():
     assert check_seed(np.int16(-3)) == -3 and type(check_seed(np.int16(-3))) is int
     assert check_key(("a", 1)) is None
+    with pytest.raises(TypeError, match="key must be made of"):
+        check_key(("a", 1.5))
 
 
 def test_no_global_random_state_is_touched():
