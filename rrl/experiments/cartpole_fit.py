@@ -186,16 +186,17 @@ def positive_parts(blocks, choice, differences):
     total = np.zeros((n_samples, n_columns, 2, d))
     for block, (phi, following) in enumerate(zip(blocks.phi, blocks.following)):
         members = np.flatnonzero(choice[:, block])
-        needed, place = np.unique(which[members], return_inverse=True)
-        vectors = distinct[needed]
-        part = np.empty((len(needed), 2, d))
-        for start in range(0, len(needed), CHUNK):
+        wanted = np.zeros(len(distinct), bool)
+        wanted[which[members]] = True
+        vectors = distinct[wanted]
+        part = np.empty((len(vectors), 2, d))
+        for start in range(0, len(vectors), CHUNK):
             piece = slice(start, start + CHUNK)
             for action in (0, 1):
                 gain = vectors[piece] @ following[action].T
                 np.maximum(gain, 0, out=gain)
                 np.matmul(gain, phi[action], out=part[piece, action])
-        part = part[place.reshape(len(members), n_columns)]
+        part = part[(np.cumsum(wanted) - 1)[which[members]]]
         times = choice[members, block]
         total[members] += part if (times == 1).all() else part * times[:, None, None, None]
     return total
