@@ -37,7 +37,7 @@ def unchanged_on_error(estimator):
 
 def row_blocks(X):
     """Cut the rows of X into float64 blocks: (slice, block) pairs, whatever X's type and size."""
-    rows = max(1, BLOCK_ENTRIES // max(1, X.shape[1]))
+    rows = max(1, BLOCK_ENTRIES // X.shape[1])
     for start in range(0, X.shape[0], rows):
         part = slice(start, start + rows)
         yield part, np.asarray(X[part], dtype=np.float64)
