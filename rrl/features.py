@@ -127,10 +127,6 @@ class RandomFourierFeatures(TransformerMixin, BaseEstimator):
         angles = rowwise_product(X, self.frequencies_)
         return np.hstack([np.cos(angles), np.sin(angles)]) * np.sqrt(2 / self.n_features)
 
-    @property
-    def _n_features_out(self):
-        return self.n_features
-
     def get_feature_names_out(self, input_features=None):
         """Names of the features: cos0, cos1, ..., sin0, sin1, ...
 

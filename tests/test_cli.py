@@ -1,6 +1,6 @@
 """The command line: run, status, show, their refusals, and what is kept when stopped."""
 
-import subprocess
+import runpy
 import sys
 from pathlib import Path
 
@@ -118,6 +118,10 @@ def test_default_folders(monkeypatch, tmp_path):
     assert cli.default_folder("atari") == Path("rrl-results") / "atari"
 
 
-def test_module_is_the_same_program():
-    done = subprocess.run([sys.executable, "-m", "rrl", "--help"], capture_output=True, text=True)
-    assert done.returncode == 0 and all(word in done.stdout for word in ("run", "status", "show"))
+def test_module_is_the_same_program(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["rrl", "--help"])
+    with pytest.raises(SystemExit) as stop:
+        runpy.run_module("rrl", run_name="__main__")
+    assert stop.value.code == 0
+    out = capsys.readouterr().out
+    assert all(word in out for word in ("run", "status", "show"))
