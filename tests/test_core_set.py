@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rrl import CoreSet, LinearMDP, barycentric_spanner, core_set_constant, g_optimal_design
+from rrl.core_set import _reduce_support
 
 
 def points(seed, n, d, rank=None):
@@ -61,6 +62,16 @@ def test_caratheodory_keeps_the_design_when_it_drops_points():
     angle = np.linspace(0, 2 * np.pi, 60, endpoint=False)
     core = g_optimal_design(np.stack([np.cos(angle), np.sin(angle)], axis=1), tolerance=1e-6)
     assert len(core.indices) <= 3 and core.certificate == pytest.approx(2, rel=1e-5)
+
+
+@pytest.mark.parametrize(("n", "d"), [(60, 2), (200, 4), (400, 6)])
+def test_dropping_points_never_shrinks_the_information_matrix(n, d):
+    rows, weights = points(n, n, d), np.random.default_rng(n).dirichlet(np.ones(n))
+    few = _reduce_support(rows, weights.copy())
+    assert np.count_nonzero(few) <= d * (d + 1) // 2 and (few >= 0).all() and few.sum() == pytest.approx(1)
+    before, after = ((rows * w[:, None]).T @ rows for w in (weights, few))
+    growth = np.linalg.eigvals(np.linalg.solve(before, after)).real
+    assert growth.min() >= 1 - 1e-9 and growth.max() == pytest.approx(growth.min())
 
 
 @given(st.integers(0, 10_000), st.integers(1, 5), st.integers(0, 30))

@@ -74,7 +74,7 @@ def test_counts_and_draws_have_the_same_law():
     mdp = model(2)
     core = g_optimal_design(mdp.features)
     samples = {
-        by: np.array([run(mdp, core, (7, i), by=by, n_samples=200).unrounded_weights for i in range(300)])
+        by: np.array([run(mdp, core, (7, i), by=by, n_samples=200).unrounded_weights for i in range(200)])
         for by in ("counts", "draws")
     }
     for h, j in np.ndindex(5, 3):

@@ -343,6 +343,13 @@ def test_a_termination_has_no_later_value_and_a_truncation_is_bootstrapped(end, 
         result.fingerprint()
 
 
+def test_an_episode_that_outlasts_the_horizon_is_left_there():
+    env = Corridor(False, False)
+    result = run(env, features=lambda s: np.eye(2), horizon=3, n_trajectories=2)
+    assert result.history["mean_return"].tolist() == [1.5] * 4
+    assert result.codes[0].shape == (3, 3, 2) and len(result.fingerprint()) == 64
+
+
 # Refusals.
 
 
