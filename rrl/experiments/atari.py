@@ -56,7 +56,7 @@ VARIANTS = {
 # The reduced scale keeps every setting but the number of steps (and of seeds and games).
 SCALES = {
     "paper": {"games": ("mspacman", "breakout"), "total_steps": 10_000_000, "n_seeds": 15},
-    "reduced": {"games": ("breakout",), "total_steps": 800_000, "n_seeds": 3},
+    "reduced": {"games": ("breakout",), "total_steps": 409_600, "n_seeds": 3},
 }
 # A plain run of this seed plays the recorded hold-out; it is never compared.
 EXPERT_SEED = 1000
@@ -159,10 +159,13 @@ def _save_network(folder, unit, row):
 def _load_network(folder, unit):
     from safetensors.torch import load_file
 
-    return load_file(_network_path(folder, unit))["theta"]
+    path = _network_path(folder, unit)
+    if not path.exists():
+        raise FileNotFoundError(f"no network {path.name} in {path.parent}: train that run again to have it")
+    return load_file(path)["theta"]
 
 
-def train_units(batch, *, folder, device="cpu", conv="loop", n_threads=0, deadline=math.inf, log_every=0):
+def train_units(batch, *, folder, device="cpu", conv=None, n_threads=0, deadline=math.inf, log_every=0):
     """Train units of one game together, play them, and yield their results.
 
     A run that the deadline cut has ``complete: False`` in its result.
@@ -218,7 +221,7 @@ def train_units(batch, *, folder, device="cpu", conv="loop", n_threads=0, deadli
             },
             "network_sha256": _save_network(folder, unit, trainer.theta[k]),
             "device": str(trainer.device),
-            "conv": conv,
+            "conv": trainer.network.conv,
             "tf32": {"conv": torch.backends.cudnn.allow_tf32, "matmul": torch.backends.cuda.matmul.allow_tf32},
             "trained_together": len(batch),
             "train_seconds": round(seconds, 1),
@@ -283,7 +286,7 @@ def main(
     jobs=1,
     batch=None,
     device=None,
-    conv="loop",
+    conv=None,
     n_threads=0,
     budget=math.inf,
     log_every=0,
@@ -302,8 +305,8 @@ def main(
         Units that train together; as many as there are for each process, if not given.
     device : str, optional
         Of torch; the GPU if there is one.
-    conv : str
-        See `rrl.pqn.StackedQNetwork`.
+    conv : str, optional
+        See `rrl.pqn.Trainer`.
     n_threads : int
         Emulator threads of each process; 0 lets ale-py choose.
     budget : float
@@ -325,8 +328,9 @@ def main(
     for game in dict.fromkeys(unit["game"] for unit in planned):
         own = [unit for unit in planned if unit["game"] == game]
         expert = _unit(game, "plain", EXPERT_SEED, own[0]["settings"]["total_steps"])
+        path = Path(folder) / f"holdout_{game}.recording"
         try:
-            states = holdout(game)
+            states = holdout(game, recording=json.loads(path.read_text("utf-8")) if path.exists() else None)
         except FileNotFoundError:
             states = None
         todo = own if states else [*own, expert]
@@ -343,7 +347,6 @@ def main(
         records += store.run(todo, work, jobs=jobs, batch=size)
         if not states:
             recording = make_holdout(expert, folder, device=device)
-            path = Path(folder) / f"holdout_{game}.recording"
             path.write_text(json.dumps(recording, indent=1), encoding="utf-8")
             states = holdout(game, recording=recording)
         trained = {unit_key(unit): unit for unit in own}

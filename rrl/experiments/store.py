@@ -138,9 +138,9 @@ def _processor():
 
 
 def provenance():
-    """Where and with what a record is made: commit, versions, hardware, threads, start, command.
+    """Where and with what a record is made: commit, versions, hardware, threads, command.
 
-    `RunStore` adds ``seconds``, the time that the unit (or its batch) took.
+    `RunStore` adds ``started`` (UTC) and ``seconds``, the time that the unit (or its batch so far) took.
     """
     versions = {"python": platform.python_version()}
     for package in PACKAGES:
@@ -159,15 +159,13 @@ def provenance():
         blas = [{key: pool.get(key) for key in keys} for pool in threadpool_info()]
     status = _git("status", "--porcelain", "--untracked-files=no")
     return {
-        # A copy without its repository is told its commit.
-        "commit": _git("rev-parse", "HEAD") or os.environ.get("RRL_COMMIT"),
+        "commit": _git("rev-parse", "HEAD"),
         "dirty": None if status is None else bool(status),
         "versions": versions,
         "hardware": {"processor": _processor(), "cores": os.cpu_count(), "gpu": gpu},
         "platform": f"{platform.system()} {platform.machine()}",
         "threads": threads,
         "blas": blas,
-        "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
     }
 
@@ -206,7 +204,7 @@ class RunStore:
     def _read(self, path):
         try:
             text = path.read_bytes()
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
         with contextlib.suppress(ValueError, KeyError, TypeError):
             record = json.loads(text)
@@ -333,10 +331,13 @@ class RunStore:
 
 def _work(folder, units, function, batch):
     """Do one batch and store each result; runs in a worker."""
-    store, origin, start = RunStore(folder), provenance(), time.monotonic()
+    store, start = RunStore(folder), time.monotonic()
+    started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     results = function(units) if batch else [function(units[0])]
     done = 0
     for unit, result in zip(units, results, strict=True):
-        store.write(unit, result, {**origin, "seconds": round(time.monotonic() - start, 3)})
+        # After the work: only then are its libraries loaded and their devices known.
+        origin = {**provenance(), "started": started, "seconds": round(time.monotonic() - start, 3)}
+        store.write(unit, result, origin)
         done += 1
     return done

@@ -1,21 +1,39 @@
 """Quantised PQN (Section 6.2): network, targets, training, agreement of trained policies."""
 
+from rrl.pqn.agreement import (
+    ActionAgreement,
+    action_agreement,
+    action_gaps,
+    agreement_by_gap,
+    agreement_report,
+    bootstrap_interval,
+    rounded_actions,
+    tied,
+)
 from rrl.pqn.config import PQNConfig, Step, VectorEnv
 from rrl.pqn.network import Architecture, StackedQNetwork, greedy_actions, quantise
 from rrl.pqn.targets import linear_schedule, q_lambda_targets, td_target
 from rrl.pqn.train import Trainer, train
 
 __all__ = [
+    "ActionAgreement",
     "Architecture",
     "PQNConfig",
     "StackedQNetwork",
     "Step",
     "Trainer",
     "VectorEnv",
+    "action_agreement",
+    "action_gaps",
+    "agreement_by_gap",
+    "agreement_report",
+    "bootstrap_interval",
     "greedy_actions",
     "linear_schedule",
     "q_lambda_targets",
     "quantise",
+    "rounded_actions",
     "td_target",
+    "tied",
     "train",
 ]

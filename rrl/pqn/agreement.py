@@ -9,6 +9,7 @@ __all__ = [
     "action_agreement",
     "action_gaps",
     "agreement_by_gap",
+    "agreement_report",
     "bootstrap_interval",
     "rounded_actions",
     "tied",
@@ -273,3 +274,51 @@ def bootstrap_interval(pairwise, *, confidence=0.95, n_resamples=10_000, seed=0)
     means = total[pairs > 0] / pairs[pairs > 0]
     low, high = np.quantile(means, [(1 - confidence) / 2, (1 + confidence) / 2])
     return float(low), float(high)
+
+
+def agreement_report(q, grid_step=0.0, seed=0):
+    """How much of the agreement of R runs is more than ties and chance.
+
+    Parameters
+    ----------
+    q : array of float, shape (R, N, A)
+        Unrounded Q-values of R runs in N states.
+    grid_step : float
+        Step of the grid on which the runs act; 0 for none.
+    seed : int
+        Seeds random tie-breaks and the bootstrap.
+
+    Returns
+    -------
+    dict
+        ``agreement`` with ``standard_error`` and ``interval`` (bootstrap over runs, 95%),
+        ``fleiss_kappa``, ``cohen_kappa``, ``majority``; ``tie_rate``; ``unique``, the share of states
+        where every run has one maximiser, and ``agreement_unique`` there (NaN without such states);
+        ``agreement_shared`` and ``agreement_independent`` under random tie-breaks; ``median_gap`` of
+        the unrounded values.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrl.pqn.agreement import agreement_report
+    >>> report = agreement_report(np.random.default_rng(0).normal(size=(4, 2000, 3)), 4.0)
+    >>> [round(report[key], 2) for key in ("agreement", "tie_rate", "agreement_independent")]
+    [0.88, 0.93, 0.33]
+    """
+    actions, ties = rounded_actions(q, grid_step), tied(q, grid_step)
+    unique = ~ties.any(0)
+    usual = action_agreement(actions)
+    return {
+        "agreement": usual.mean,
+        "standard_error": usual.standard_error,
+        "interval": bootstrap_interval(usual.pairwise, seed=seed),
+        "fleiss_kappa": usual.fleiss_kappa,
+        "cohen_kappa": usual.cohen_kappa,
+        "majority": usual.majority,
+        "tie_rate": float(ties.mean()),
+        "unique": float(unique.mean()),
+        "agreement_unique": action_agreement(actions, unique).mean if unique.any() else float("nan"),
+        "agreement_shared": action_agreement(rounded_actions(q, grid_step, "shared", seed)).mean,
+        "agreement_independent": action_agreement(rounded_actions(q, grid_step, "independent", seed)).mean,
+        "median_gap": float(np.median(action_gaps(q))),
+    }

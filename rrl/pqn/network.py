@@ -70,9 +70,10 @@ class StackedQNetwork:
         Number A of actions.
     architecture : Architecture
         Layer sizes.
-    conv : {"loop", "grouped", "patches"}
-        How convolutions of several runs are computed: one after the other, as one grouped
-        convolution, or as batched products of image patches. Results agree up to float noise.
+    conv : {"loop", "patches"}
+        Run after run (fast on a CPU, where one run's layers fit the cache), or all runs at once with
+        convolutions as batched products of image patches (few kernels, for a GPU). Both agree up to
+        float noise.
 
     Attributes
     ----------
@@ -94,8 +95,8 @@ class StackedQNetwork:
     """
 
     def __init__(self, n_runs, observation_shape, n_actions, architecture=None, conv="loop"):
-        if conv not in ("loop", "grouped", "patches"):
-            raise ValueError(f"conv must be 'loop', 'grouped' or 'patches', got {conv!r}")
+        if conv not in ("loop", "patches"):
+            raise ValueError(f"conv must be 'loop' or 'patches', got {conv!r}")
         self.n_runs, self.n_actions, self.conv = n_runs, n_actions, conv
         self.architecture = architecture or Architecture()
         channels, height, width = observation_shape
@@ -163,38 +164,49 @@ class StackedQNetwork:
         torch tensor of float32, shape (R, B, A)
         """
         torch = require_torch()
-        functional = torch.nn.functional
         p = self.parameters(theta)
-        x = torch.as_tensor(observations, device=theta.device).float() / self.architecture.scale
-        for i, (_, _, stride) in enumerate(self.architecture.convs):
-            x = self._conv(x, p[f"conv{i}.weight"], p[f"conv{i}.bias"], stride)
-            x = functional.layer_norm(x, x.shape[2:])
-            x = torch.relu(torch.addcmul(p[f"conv{i}.shift"][:, None], x, p[f"conv{i}.scale"][:, None]))
+        x = torch.as_tensor(observations, device=theta.device)
+        if self.conv == "loop":
+            rows = zip(*(part.unbind() for part in p.values()), strict=True)
+            return torch.stack([self._one(dict(zip(p, row)), seen) for row, seen in zip(rows, x.unbind())])
+        x = x.float() / self.architecture.scale
+        for i, (_, kernel, stride) in enumerate(self.architecture.convs):
+            r, b = x.shape[:2]
+            patches = x.unfold(3, kernel, stride).unfold(4, kernel, stride)
+            size = patches.shape[3:5]
+            patches = patches.permute(0, 1, 3, 4, 2, 5, 6).reshape(r, b * size.numel(), -1)
+            y = _affine(patches, p, f"conv{i}").view(r, b, *size, -1)
+            x = _norm(y.permute(0, 1, 4, 2, 3), p, f"conv{i}")
         x = x.flatten(2)
         for i in range(len(self.architecture.dense)):
-            x = torch.baddbmm(p[f"dense{i}.bias"][:, None], x, p[f"dense{i}.weight"].transpose(1, 2))
-            x = functional.layer_norm(x, x.shape[2:])
-            x = torch.relu(torch.addcmul(p[f"dense{i}.shift"][:, None], x, p[f"dense{i}.scale"][:, None]))
-        return torch.baddbmm(p["head.bias"][:, None], x, p["head.weight"].transpose(1, 2))
+            x = _norm(_affine(x, p, f"dense{i}"), p, f"dense{i}")
+        return _affine(x, p, "head")
 
-    def _conv(self, x, weight, bias, stride):
-        torch = require_torch()
-        functional = torch.nn.functional
-        if self.conv == "loop":
-            runs = zip(x.unbind(), weight.unbind(), bias.unbind(), strict=True)
-            return torch.stack([functional.conv2d(x, w, b, stride) for x, w, b in runs])
-        r, b = x.shape[:2]
-        if self.conv == "grouped":
-            y = functional.conv2d(
-                x.transpose(0, 1).flatten(1, 2), weight.flatten(0, 1), bias.flatten(), stride, groups=r
-            )
-            return y.unflatten(1, (r, -1)).transpose(0, 1)
-        k = weight.shape[-1]
-        patches = x.unfold(3, k, stride).unfold(4, k, stride)
-        oh, ow = patches.shape[3:5]
-        patches = patches.permute(0, 1, 3, 4, 2, 5, 6).reshape(r, b * oh * ow, -1)
-        y = torch.baddbmm(bias[:, None], patches, weight.flatten(2).transpose(1, 2))
-        return y.view(r, b, oh, ow, -1).permute(0, 1, 4, 2, 3)
+    def _one(self, p, x):
+        """Q-values (B, A) of one run with parameters `p`, layer by layer."""
+        functional = require_torch().nn.functional
+        x = x.float() / self.architecture.scale
+        names = [f"conv{i}" for i in range(len(self.architecture.convs))]
+        for name, (_, _, stride) in zip(names, self.architecture.convs):
+            x = functional.conv2d(x, p[f"{name}.weight"], p[f"{name}.bias"], stride)
+            x = functional.layer_norm(x, x.shape[1:], p[f"{name}.scale"], p[f"{name}.shift"]).relu()
+        x = x.flatten(1)
+        for name in (f"dense{i}" for i in range(len(self.architecture.dense))):
+            x = functional.linear(x, p[f"{name}.weight"], p[f"{name}.bias"])
+            x = functional.layer_norm(x, x.shape[1:], p[f"{name}.scale"], p[f"{name}.shift"]).relu()
+        return functional.linear(x, p["head.weight"], p["head.bias"])
+
+
+def _affine(x, p, name):
+    """Batched ``x W' + b`` of the runs: (R, B, I) to (R, B, O)."""
+    return require_torch().baddbmm(p[f"{name}.bias"][:, None], x, p[f"{name}.weight"].flatten(2).transpose(1, 2))
+
+
+def _norm(x, p, name):
+    """LayerNorm over all of a sample, then ReLU."""
+    torch = require_torch()
+    x = torch.nn.functional.layer_norm(x, x.shape[2:])
+    return torch.addcmul(p[f"{name}.shift"][:, None], x, p[f"{name}.scale"][:, None]).relu()
 
 
 def quantise(q, step):

@@ -42,8 +42,8 @@ class Trainer:
     architecture : Architecture, optional
     device : str
         Of torch.
-    conv : str
-        See `StackedQNetwork`.
+    conv : str, optional
+        See `StackedQNetwork`; chosen by the device if not given.
     shared_seed : int
         Shared randomness of ``tie_break="shared"``.
 
@@ -58,7 +58,7 @@ class Trainer:
         One entry an iteration: step, and for each run loss, mean max Q and share of tied steps.
     """
 
-    def __init__(self, runs, make_env, *, architecture=None, device="cpu", conv="loop", shared_seed=0):
+    def __init__(self, runs, make_env, *, architecture=None, device="cpu", conv=None, shared_seed=0):
         torch = require_torch()
         self.seeds, self.configs = [s for s, _ in runs], [c for _, c in runs]
         self.config = c = self.configs[0]
@@ -68,6 +68,7 @@ class Trainer:
         self.device, self.shared_seed, self.n_runs = torch.device(device), shared_seed, len(runs)
         self.generators = [run_generators(seed) for seed in self.seeds]
         self.env = make_env(self.n_runs * c.n_envs)
+        conv = conv or ("loop" if self.device.type == "cpu" else "patches")
         self.network = StackedQNetwork(
             self.n_runs, self.env.observation_shape, self.env.n_actions, architecture or Architecture(), conv
         )
