@@ -1,5 +1,7 @@
 """Algorithm 5 and Appendix D: R-LSVI-UCB against a plain loop, plain LSVI-UCB, optimism, potential."""
 
+import os
+import subprocess
 import sys
 from types import SimpleNamespace
 
@@ -429,3 +431,28 @@ def test_the_counter_examples_of_erratum_e6():
     assert (1e-4 - theory.gram_accuracy(1e-4, 1.0, 1, 0.1, version="printed")) ** -0.5 - 100 == pytest.approx(
         0.25, abs=2e-3
     )
+
+
+# Identity across machines.
+
+RUNS = """
+import numpy as np
+from rrl import LinearMDP, g_optimal_design, r_lsvi, r_lsvi_ucb
+for seed in range(3):
+    rng = lambda: np.random.default_rng(seed)
+    mdp = LinearMDP.random(n_states=30, n_actions=5, dim=18, horizon=6, rng=rng())
+    core = g_optimal_design(mdp.features)
+    one = r_lsvi(mdp, core, n_samples=10**6, penalty=1e-5, bin_width=0.05, shared_seed=1, rng=rng())
+    settings = dict(n_rounds=6, n_trajectories=10**6, beta=0.3, penalty=0.1, bin_widths=(0.05, 0.01))
+    two = r_lsvi_ucb(mdp, shared_seed=1, rng=rng(), **settings)
+    print(one.fingerprint(), two.fingerprint(), two.policies.sum())
+"""
+
+
+def test_the_same_codes_come_out_on_another_blas_kernel_and_thread_count(capsys):
+    exec(RUNS, {})
+    here = capsys.readouterr().out
+    assert len(here.split()) == 9
+    other = {**os.environ, "OPENBLAS_NUM_THREADS": "2", "OMP_NUM_THREADS": "2", "OPENBLAS_CORETYPE": "Nehalem"}
+    done = subprocess.run([sys.executable, "-c", RUNS], env=other, capture_output=True, text=True, check=True)
+    assert done.stdout == here
