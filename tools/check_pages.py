@@ -34,6 +34,7 @@ FETCHED_RELS = {"stylesheet", "icon", "preload", "prefetch", "modulepreload", "p
 # MathJax marks what it cannot parse, and sets commands that it does not know in red.
 FORMULA_FAULTS = "merror[data-mjx-error], mjx-assistive-mml mtext[mathcolor=red]"
 CHROMIUMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+CHROMIUMS += ("/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",)
 CHROMIUM_FLAGS = [
     "--disable-gpu",
     "--disable-quic",
