@@ -87,12 +87,17 @@ def resolve_public_name(app, env, node, contnode):
     target = node.get("reftarget", "")
     if node.get("refdomain") != "py" or not target.startswith("rrl."):
         return None
+    import rrl
+
+    found, full, parts = rrl, None, target.split(".")[1:]
+    for depth, part in enumerate(parts):
+        found = getattr(found, part, None)
+        if getattr(found, "__module__", None) and found.__module__.startswith("rrl"):
+            full = ".".join([found.__module__, found.__qualname__, *parts[depth + 1 :]])
     domain = env.get_domain("py")
-    ending = target.removeprefix("rrl")
-    for full in domain.objects:
-        if full.startswith("rrl.") and full.endswith(ending):
-            return domain.resolve_xref(env, node["refdoc"], app.builder, node["reftype"], full, node, contnode)
-    return None
+    if full == target or full not in domain.objects:
+        return None
+    return domain.resolve_xref(env, node["refdoc"], app.builder, node["reftype"], full, node, contnode)
 
 
 def skip_generated(app, what, name, obj, skip, options):
@@ -103,7 +108,7 @@ def skip_generated(app, what, name, obj, skip, options):
 
 def quote_fitted_names(app, what, name, obj, options, lines):
     """Set names such as coef_ as code; reStructuredText would take them for links."""
-    lines[:] = [re.sub(r"(?<![\w`.])([A-Za-z]\w*_)(?![\w`])", r"``\1``", line) for line in lines]
+    lines[:] = [re.sub(r"(?<![\w`.])([A-Za-z]\w*_)(?![\w`{])", r"``\1``", line) for line in lines]
 
 
 def table(header, rows):

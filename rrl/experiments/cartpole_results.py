@@ -28,7 +28,7 @@ class Study:
     policies, policy_pairs : ndarray, shape (K, C, F)
         The same two of greedy actions on 1,000 recorded states.
     arrays : dict of ndarray
-        Everything that :func:`rrl.experiments.cartpole.measure` kept, draws first.
+        Everything that ``rrl.experiments.cartpole.measure`` kept, draws first.
     """
 
     settings: dict
