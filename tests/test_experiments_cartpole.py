@@ -330,6 +330,8 @@ def test_a_unit_is_measured_as_documented(data):
     assert ((0 <= result["predicted"]) & (result["predicted"] <= 1)).all()
     assert (result["predicted"][1] <= result["predicted"][0] + 1e-6).all()
     assert ((0.3 < result["matches"]) & (result["matches"] < 1)).all()
+    assert result["spread"].shape == (2, 5, 3)
+    assert result["spread"][1, 4, 1] == pytest.approx(np.median(weights[1, :, 4].std(axis=0)), rel=1e-6)
     assert result["modal"].shape == (2, 2, 8) and result["margin"] > 1e-12
 
 

@@ -19,7 +19,19 @@ from .cartpole_plan import FRESH, LAYOUT, PAIRS, RANDOM, STUDIES, TUNING, Settin
 from .cartpole_sim import play, start_states
 from .store import RunStore, pack_array
 
-__all__ = ["STUDIES", "Settings", "columns", "compute", "load", "main", "samples", "units"]
+__all__ = [
+    "STUDIES",
+    "Settings",
+    "columns",
+    "compute",
+    "feature_map",
+    "fit_draw",
+    "load",
+    "main",
+    "measure",
+    "samples",
+    "units",
+]
 
 #: Recorded states that policies are compared on, and pairs of runs that the rounding law is averaged over.
 N_VISITED, N_PAIRS = 1_000, 1_000
@@ -82,7 +94,20 @@ def other_data(data, settings):
 
 
 def feature_map(data, settings, draw):
-    """The shared features of a draw; the scale is the whole data set's, never a sample's."""
+    """Random Fourier features that all runs of a draw share.
+
+    Parameters
+    ----------
+    data : CartPoleData
+        The whole data set, whose standard deviations set the scale: never one run's sample.
+    settings : Settings
+    draw : int
+        The shared seed.
+
+    Returns
+    -------
+    RandomFourierFeatures
+    """
     scale = data.observations.astype(np.float64).std(axis=0) if settings.scaled else np.ones(4)
     features = RandomFourierFeatures(
         settings.n_features, length_scale=settings.length_scale, scale=scale, shared_seed=draw
@@ -115,7 +140,23 @@ def fit_samples(data, features, settings, draw, parts, choice, path=None):
 
 
 def fit_draw(data, settings, draw):
-    """Last weights (F, R, C, 2, D), codes (T, F, R, C, 2, D) and one-step weights (T, F, R, L, 2, D)."""
+    """Fit all columns to all sub-samples of a draw.
+
+    Parameters
+    ----------
+    data : CartPoleData
+    settings : Settings
+    draw : int
+
+    Returns
+    -------
+    weights : ndarray, shape (F, R, C, 2, D)
+        Of the last round.
+    codes : ndarray of int64, shape (T, F, R, C, 2, D)
+        Of every round.
+    steps : ndarray, shape (T, F, R, L, 2, D)
+        Ridge weights of the rounded columns, each round started from the path of a run on all rows.
+    """
     parts, choice = samples(data, settings, draw)
     own, steps, _ = fit_samples(
         data, feature_map(data, settings, draw), settings, draw, parts, choice.reshape(-1, len(parts))
@@ -147,6 +188,14 @@ def fit_fresh(data, settings, draws):
 def measure(data, settings, draw, weights, codes, steps):
     """What is kept of a draw, with L penalties, C columns, F fractions, R runs, D features.
 
+    Parameters
+    ----------
+    data : CartPoleData
+    settings : Settings
+    draw : int
+    weights, codes, steps : ndarray
+        From :func:`fit_draw`.
+
     Returns
     -------
     dict of ndarray
@@ -157,7 +206,7 @@ def measure(data, settings, draw, weights, codes, steps):
         ``paths`` (L, F): pairwise agreement of the codes of all rounds.
         ``predicted`` (2, L, F): pairwise agreement by the exact rounding law, of the last round given
         equal weights before it, and of all rounds.
-        ``spread`` (C, F, 3): standard deviation over runs of a weight: its 10, 50, 90% points over weights.
+        ``spread`` (F, C, 3): standard deviation over runs of a weight: its 10, 50, 90% points over weights.
         ``modal`` (L, 2, D): most common codes at the largest fraction.
         ``modal_steps`` (L,): steps of that policy.
         ``margin`` (): nearest tie between Q-values in play.
