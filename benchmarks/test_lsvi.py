@@ -5,6 +5,7 @@ the clock on the wall, so that other work on the machine counts little; each goa
 """
 
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -48,6 +49,17 @@ def test_plain_lsvi_ucb_textbook(benchmark, middle):
     policies = benchmark(lambda: textbook(middle, 1000, 0.5, 1.0, np.random.default_rng(1)))
     # The peer computes the same thing.
     assert np.array_equal(policies, r_lsvi_ucb(middle, rng=np.random.default_rng(1), **PLAIN).policies)
+
+
+def test_plain_lsvi_ucb_rlberry(benchmark, middle):
+    """A tenth of the episodes: its work grows with their square. It pools one Gram matrix over the stages."""
+    agent = pytest.importorskip("rlberry_scool.agents.linear.lsvi_ucb").LSVIUCBAgent
+    env = middle.as_gymnasium()
+    env.reward_range = 0.0, 1.0
+    env.reset(seed=1)
+    features = SimpleNamespace(shape=(10,), map=lambda s, a: middle.features[s, a])
+    settings = {"horizon": 5, "gamma": 1.0, "bonus_scale_factor": 0.5, "reg_factor": 1.0}
+    benchmark.pedantic(lambda: agent(env, feature_map_fn=lambda _: features, **settings).fit(100), rounds=1)
 
 
 @pytest.mark.parametrize(("engine", "goal"), [("numpy", 0.35), ("numba", 0.05)])
