@@ -92,6 +92,14 @@ def record_episodes(game, policy, seeds, *, details=None, **limits):
     -------
     dict
         Plain JSON: game, ROM digest, preprocessing, episodes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrl.datasets.atari import record_episodes, replay
+    >>> recording = record_episodes("breakout", lambda observations, t: np.array([1]), [0], max_steps=5)
+    >>> [(seen.shape, actions.tolist()) for seen, actions in replay(recording)]
+    [((5, 4, 84, 84), [1, 1, 1, 1, 1])]
     """
     seeds = [int(seed) for seed in seeds]
     games = play(policy, AtariPool(game, len(seeds)), seeds, **limits)
@@ -159,6 +167,13 @@ def preprocess_raw(frames):
     Returns
     -------
     ndarray of uint8, shape (T, 4, 84, 84)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrl.datasets.atari import preprocess_raw
+    >>> preprocess_raw(np.full((2, 210, 160, 3), 100, np.uint8))[:, :, 0, 0].tolist()
+    [[0, 0, 0, 100], [0, 0, 100, 100]]
     """
     frames = np.asarray(frames)
     if frames.ndim != 4 or frames.shape[3] != 3 or frames.dtype != np.uint8:

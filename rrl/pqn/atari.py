@@ -83,6 +83,16 @@ class AtariPool:
         If ale-py is missing.
     ValueError
         For an unknown game.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrl.pqn.atari import AtariPool
+    >>> pool = AtariPool("breakout", 1)
+    >>> pool.reset(np.array([0])).shape, pool.n_actions
+    ((1, 4, 84, 84), 4)
+    >>> pool.step(np.array([1])).reward.tolist()
+    [0]
     """
 
     def __init__(self, game, n, n_threads=0):
@@ -141,6 +151,14 @@ def play(policy, env, seeds, *, max_steps=27_000, patience=1_000):
     -------
     Games
         Actions are lists of uint8 arrays: what was played up to the end of each game.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrl.pqn.atari import AtariPool, play
+    >>> games = play(lambda observations, t: np.array([0]), AtariPool("breakout", 1), [0], patience=30)
+    >>> games.scores.tolist(), games.truncated.tolist(), len(games.actions[0])
+    ([0.0], [True], 30)
     """
     observation = env.reset(np.asarray(seeds))
     n = len(seeds)

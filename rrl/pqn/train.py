@@ -56,6 +56,16 @@ class Trainer:
         For each run, the step at which a whole game finished, and its unclipped return.
     curve : list of dict
         One entry an iteration: step, and for each run loss, mean max Q and share of tied steps.
+
+    Examples
+    --------
+    >>> from rrl.pqn import PQNConfig, Trainer, train
+    >>> from rrl.pqn.atari import AtariPool
+    >>> settings = dict(total_steps=16, n_envs=1, n_steps=8, n_minibatches=1, epochs=1)
+    >>> runs = [(0, PQNConfig(**settings)), (0, PQNConfig(grid_step=0.4, **settings))]
+    >>> trainer = Trainer(runs, lambda n: AtariPool("breakout", n))
+    >>> train(trainer), trainer.step_count(), tuple(trainer.theta.shape)
+    (True, 16, (2, 1729444))
     """
 
     def __init__(self, runs, make_env, *, architecture=None, device="cpu", conv=None, shared_seed=0):
