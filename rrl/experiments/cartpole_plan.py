@@ -54,7 +54,7 @@ _SMALL = {"fractions": (0.4,), "penalties": (0.1,), "n_runs": 40}
 _SAMPLING = {"penalties": (0.01, 0.1, 1.0), "n_runs": 60}
 #: Name of the study: (changed settings, draws). Units of "figure" hold one draw each, the others all.
 STUDIES = {
-    "figure": ({}, range(12)),
+    "figure": ({}, range(10)),
     "episodes": ({**_SAMPLING, "sampling": "episodes"}, range(8)),
     "replacement": ({**_SAMPLING, "sampling": "replacement"}, range(8)),
     "fresh": ({**_SAMPLING, "sampling": "fresh", "n_runs": 40}, range(6)),
@@ -115,7 +115,7 @@ def units(scale="full", study="figure", *, data):
     >>> from rrl.datasets import cartpole
     >>> from rrl.experiments.cartpole import units
     >>> len(units("full", data=cartpole("standin"))), len(units("quick", data=cartpole("standin")))
-    (12, 6)
+    (10, 6)
     """
     if scale not in ("full", "quick"):
         raise ValueError(f"scale must be 'full' or 'quick', got {scale!r}")
