@@ -216,10 +216,11 @@ def test_outputs_are_tidy_repeatable_and_made_by_this_interpreter(tree, monkeypa
     ("code", "message"),
     [
         ("x = 1\n1 / 0", "01.md:16: ZeroDivisionError: division by zero"),
+        ("def f(x):\n    return [][x]\nf(1)", "----> 2     return [][x]"),
         ("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)", "DeadKernelError"),
         ("while True: pass", "CellTimeoutError"),
     ],
-    ids=["error", "killed kernel", "endless cell"],
+    ids=["error", "place", "killed kernel", "endless cell"],
 )
 def test_a_failed_run_is_reported_kept_apart_and_repeated(tree, capsys, code, message):
     add(tree, "01", notebook('print("good")'))

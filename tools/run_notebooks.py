@@ -160,7 +160,8 @@ def explain(job, error):
     text = job["source"].read_text(encoding="utf-8")
     place = text.find(error.source.strip())
     where = f"{job['source'].name}:{text.count(chr(10), 0, place) + 1}" if place >= 0 else job["source"].name
-    trace = re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(error.traceback)).splitlines()[-12:]
+    trace = re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(error.traceback)).splitlines()
+    trace = [line for line in trace if re.match(r"Cell |File |-+> ", line)][-12:]
     shown = "\n".join(f"    | {line}" for line in lines[:6] + ["..."] * (len(lines) > 6))
     return f"{where}: {error.ename}: {error.evalue}\n{shown}\n" + "\n".join(f"    {line}" for line in trace)
 
