@@ -236,7 +236,11 @@ DIRECTIONS = [
 @pytest.mark.parametrize(("name", "arguments", "directions"), DIRECTIONS, ids=[row[0] for row in DIRECTIONS])
 def test_every_formula_moves_the_right_way_in_every_argument(name, arguments, directions):
     formula = getattr(theory, name)
-    versions = [{"version": v} for v in theory.VERSIONS] if "version" in inspect.signature(formula).parameters else [{}]
+    versions = (
+        [{"version": v} for v in theory.rounding.VERSIONS]
+        if "version" in inspect.signature(formula).parameters
+        else [{}]
+    )
     for version in versions:
         base = formula(**arguments, **version)
         assert type(base) is float
@@ -298,10 +302,3 @@ def test_probabilities_lie_strictly_inside_the_unit_interval(rho, delta, name):
 def test_the_exact_law_refuses_by_name(differences, width, message):
     with pytest.raises(ValueError, match=message):
         theory.disagreement_probability(differences, width)
-
-
-def test_formulas_of_the_later_sections_are_reached_by_name_and_others_are_not():
-    for name in theory._LATER:
-        assert getattr(theory, name).__name__ == name
-    with pytest.raises(AttributeError, match="has no attribute 'ridge_size'"):
-        _ = theory.ridge_size

@@ -1,181 +1,18 @@
-"""The paper's bounds as pure functions of its symbols, every constant explicit.
-
-``version="printed"`` is the formula as the paper prints it (or as its proof derives it where the
-statement hides a constant in Omega); ``version="corrected"`` is the repaired one, with the erratum
-named in the docstring. Nothing here looks at data.
-"""
-
-from importlib import import_module
-from numbers import Real
+"""The bounds of Section 3: Theorem 3.1 (ridge), Theorem 3.2 (fixed design), Theorem 3.3 (second moments)."""
 
 import numpy as np
 
+from .rounding import check_positive, check_version, slack
+
 __all__ = [
-    "disagreement_probability",
     "fixed_design_penalty",
     "fixed_design_sample_size",
     "ridge_bin_width",
     "ridge_sample_size",
     "ridge_weight_bound",
-    "rounding_disagreement_bound",
-    "rounding_error_bound",
     "second_moment_bin_width",
     "second_moment_sample_size",
-    "slack",
 ]
-
-VERSIONS = ("corrected", "printed")
-
-
-def _check_version(version):
-    if version not in VERSIONS:
-        raise ValueError(f"version must be one of {VERSIONS}, got {version!r}")
-
-
-def _check_positive(**symbols):
-    for name, value in symbols.items():
-        if not (isinstance(value, Real) and 0 < value < np.inf):
-            raise ValueError(f"{name} must be positive and finite, got {value!r}")
-
-
-def _check_probability(**symbols):
-    for name, value in symbols.items():
-        if not (isinstance(value, Real) and 0 < value < 1):
-            raise ValueError(f"{name} must lie strictly between 0 and 1, got {value!r}")
-
-
-def slack(rho, delta):
-    """The share of rho that is left for rounding, rho' = rho - 2 delta (erratum E9).
-
-    Both runs may miss their accuracy event, each with probability delta; only the rest of rho pays
-    for the grid. The theorems need it positive, which the paper does not state.
-
-    Parameters
-    ----------
-    rho, delta : float
-        Replicability parameter and failure probability, in (0, 1).
-
-    Returns
-    -------
-    float
-        rho - 2 delta.
-
-    Raises
-    ------
-    ValueError
-        If rho <= 2 delta.
-
-    Examples
-    --------
-    >>> from rrl.theory import slack
-    >>> round(slack(0.1, 0.01), 12)
-    0.08
-    """
-    _check_probability(rho=rho, delta=delta)
-    rest = rho - 2 * delta
-    if rest <= 0:
-        raise ValueError(f"rho must exceed 2 * delta, got rho={rho!r} and delta={delta!r}")
-    return rest
-
-
-def rounding_error_bound(d1, d2, bin_width):
-    """Lemma 2.1: the Frobenius distance from a d1 x d2 matrix to its rounding, sqrt(d1 d2) alpha / 2.
-
-    Parameters
-    ----------
-    d1, d2 : int
-        Shape of the matrix.
-    bin_width : float
-        The paper's alpha.
-
-    Returns
-    -------
-    float
-        The bound, reached when every entry lies on a cell's edge.
-
-    Examples
-    --------
-    >>> from rrl.theory import rounding_error_bound
-    >>> rounding_error_bound(4, 1, 0.2)
-    0.2
-    """
-    _check_positive(d1=d1, d2=d2, bin_width=bin_width)
-    return float(np.sqrt(d1 * d2) * bin_width / 2)
-
-
-def rounding_disagreement_bound(d1, d2, distance, bin_width, version="corrected"):
-    """Lemma 2.1: bound on the probability that two matrices are rounded differently.
-
-    Printed: d1 d2 Delta / alpha. Corrected (sharper): sqrt(d1 d2) Delta / alpha, by the union bound
-    over entries and Cauchy-Schwarz. Neither is clipped at 1.
-
-    Parameters
-    ----------
-    d1, d2 : int
-        Shape of the matrices.
-    distance : float
-        The paper's Delta, their Frobenius distance.
-    bin_width : float
-        The paper's alpha.
-    version : {"corrected", "printed"}
-        Which of the two.
-
-    Returns
-    -------
-    float
-        The bound.
-
-    Examples
-    --------
-    >>> from rrl.theory import rounding_disagreement_bound
-    >>> rounding_disagreement_bound(4, 1, 0.125, 2.0, version="printed")
-    0.25
-    >>> rounding_disagreement_bound(4, 1, 0.125, 2.0)
-    0.125
-    """
-    _check_version(version)
-    _check_positive(d1=d1, d2=d2, bin_width=bin_width)
-    if not (isinstance(distance, Real) and distance >= 0):
-        raise ValueError(f"distance must be non-negative, got {distance!r}")
-    factor = d1 * d2 if version == "printed" else np.sqrt(d1 * d2)
-    return float(factor * distance / bin_width)
-
-
-def disagreement_probability(differences, bin_width):
-    """The exact law behind Lemma 2.1: Pr[codes differ] = 1 - prod(1 - min(1, abs(delta_i) / alpha)).
-
-    Parameters
-    ----------
-    differences : array_like, shape (..., d)
-        Differences delta_i between the entries of two estimates; the last axis holds the entries.
-    bin_width : float or array_like
-        The paper's alpha, or one for each entry.
-
-    Returns
-    -------
-    float or ndarray, shape (...)
-        Probability over the shared offsets.
-
-    Raises
-    ------
-    ValueError
-        If a difference is NaN or a bin width not positive.
-
-    Examples
-    --------
-    >>> from rrl.theory import disagreement_probability
-    >>> round(disagreement_probability([0.1, 0.1], 1.0), 12)
-    0.19
-    """
-    differences, width = np.abs(np.asarray(differences, dtype=float)), np.asarray(bin_width, dtype=float)
-    if np.isnan(differences).any():
-        raise ValueError("differences must not hold NaN")
-    if not (width > 0).all():
-        raise ValueError(f"bin_width must be positive, got {bin_width!r}")
-    # Logarithms keep the digits of a tiny probability, which 1 - prod(...) would lose; log 0 is a sure difference.
-    with np.errstate(divide="ignore", over="ignore"):
-        disagree = -np.expm1(np.log1p(-np.minimum(1, differences / width)).sum(axis=-1))
-    return float(disagree) if np.ndim(disagree) == 0 else disagree
 
 
 def ridge_bin_width(d, epsilon, delta, rho, version="corrected"):
@@ -204,8 +41,8 @@ def ridge_bin_width(d, epsilon, delta, rho, version="corrected"):
     >>> round(ridge_bin_width(4, 0.1, 0.01, 0.1), 6)
     0.09901
     """
-    _check_version(version)
-    _check_positive(d=d, epsilon=epsilon)
+    check_version(version)
+    check_positive(d=d, epsilon=epsilon)
     rest = slack(rho, delta)
     printed = d * epsilon / (d**1.5 + rest)
     return float(printed if version == "printed" else 2 * printed)
@@ -235,7 +72,7 @@ def ridge_weight_bound(label_bound, penalty):
     >>> ridge_weight_bound(1.0, 0.25)
     1.0
     """
-    _check_positive(label_bound=label_bound, penalty=penalty)
+    check_positive(label_bound=label_bound, penalty=penalty)
     return float(label_bound / (2 * np.sqrt(penalty)))
 
 
@@ -272,12 +109,12 @@ def ridge_sample_size(d, epsilon, delta, rho, penalty, label_bound=1.0, weight_b
     >>> f"{ridge_sample_size(4, 0.1, 0.01, 0.1, penalty=0.1):.3g}"
     '9e+10'
     """
-    _check_version(version)
-    _check_positive(d=d, epsilon=epsilon, penalty=penalty, label_bound=label_bound)
+    check_version(version)
+    check_positive(d=d, epsilon=epsilon, penalty=penalty, label_bound=label_bound)
     rest = slack(rho, delta)
     if weight_bound is None:
         weight_bound = ridge_weight_bound(label_bound, penalty)
-    _check_positive(weight_bound=weight_bound)
+    check_positive(weight_bound=weight_bound)
     dimension = d**1.5 if version == "printed" else d**1.5 + rest
     root = (weight_bound + label_bound) * dimension / (penalty * epsilon * rest)
     return float(25 * root**2 * np.log(2 / delta))
@@ -306,7 +143,7 @@ def fixed_design_penalty(epsilon, k, theta_norm):
     >>> round(fixed_design_penalty(0.2, 4, 1.0), 12)
     0.0025
     """
-    _check_positive(epsilon=epsilon, k=k, theta_norm=theta_norm)
+    check_positive(epsilon=epsilon, k=k, theta_norm=theta_norm)
     return float(epsilon**2 / (4 * k * theta_norm**2))
 
 
@@ -374,8 +211,8 @@ def second_moment_bin_width(d, epsilon, delta, rho, version="corrected"):
     >>> round(second_moment_bin_width(2, 0.1, 0.01, 0.1), 6)
     0.09901
     """
-    _check_version(version)
-    _check_positive(d=d, epsilon=epsilon)
+    check_version(version)
+    check_positive(d=d, epsilon=epsilon)
     rest = slack(rho, delta)
     printed = d**2 * epsilon / (d**3 + rest)
     return float(printed if version == "printed" else 2 * printed)
@@ -410,8 +247,8 @@ def second_moment_sample_size(d, epsilon, delta, rho, t=1, version="corrected"):
     >>> f"{second_moment_sample_size(2, 0.1, 0.01, 0.1):.3g}"
     '5.46e+07'
     """
-    _check_version(version)
-    _check_positive(d=d, epsilon=epsilon, t=t)
+    check_version(version)
+    check_positive(d=d, epsilon=epsilon, t=t)
     rest = slack(rho, delta)
     log = np.log(2 * d**2 / delta)
     if version == "printed":
@@ -422,25 +259,3 @@ def second_moment_sample_size(d, epsilon, delta, rho, t=1, version="corrected"):
 
 
 #: The formulas of the algorithms build on those above, so they are imported when asked for.
-_LATER = {
-    "UCBParameters": "theory_ucb",
-    "bellman_loss_bound": "theory_rl",
-    "bonus_gap_bound": "theory_ucb",
-    "elliptical_potential_bound": "theory_ucb",
-    "gram_accuracy": "theory_ucb",
-    "jin_beta": "theory_ucb",
-    "lsvi_bin_width": "theory_rl",
-    "lsvi_penalty": "theory_rl",
-    "lsvi_sample_size": "theory_rl",
-    "lsvi_weight_bound": "theory_rl",
-    "ucb_chain": "theory_ucb",
-    "ucb_gap_bound": "theory_ucb",
-    "ucb_parameters": "theory_ucb",
-    "value_weight_bound": "theory_rl",
-}
-
-
-def __getattr__(name):
-    if name not in _LATER:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"rrl.{_LATER[name]}"), name)

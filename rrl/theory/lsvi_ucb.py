@@ -1,4 +1,4 @@
-"""The bounds of Section 4 and Appendix D for R-LSVI-UCB (Theorem 4.2); re-exported by :mod:`rrl.theory`.
+"""The bounds of Section 4 and Appendix D for R-LSVI-UCB (Theorem 4.2).
 
 Sizes beyond the range of a float are available as base-10 logarithms.
 """
@@ -7,16 +7,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from math import log, log1p, log10, sqrt
 
-from .theory import (
-    _check_positive,
-    _check_probability,
-    _check_version,
-    ridge_bin_width,
-    second_moment_bin_width,
-    second_moment_sample_size,
-    slack,
-)
-from .theory_rl import as_bound, ridge_digits
+from .linear import ridge_bin_width, second_moment_bin_width, second_moment_sample_size
+from .lsvi import as_bound, ridge_digits
+from .rounding import check_positive, check_probability, check_version, slack
 
 __all__ = [
     "UCBParameters",
@@ -54,8 +47,8 @@ def jin_beta(d, H, K, p, c=1.0):
     >>> f"{jin_beta(3, 4, 100, 0.1):.3f}"
     '38.110'
     """
-    _check_positive(d=d, H=H, K=K, c=c)
-    _check_probability(p=p)
+    check_positive(d=d, H=H, K=K, c=c)
+    check_probability(p=p)
     return c * d * H * sqrt(log(2 * d * K * H / p))
 
 
@@ -84,8 +77,8 @@ def bonus_gap_bound(gap, penalty, version="corrected"):
     >>> bonus_gap_bound(0.005, 0.01, version="printed"), round(bonus_gap_bound(0.005, 0.01), 9)
     (1.0, 10.0)
     """
-    _check_version(version)
-    _check_positive(penalty=penalty)
+    check_version(version)
+    check_positive(penalty=penalty)
     if not 0 <= gap < penalty:
         raise ValueError(f"gap must lie in [0, penalty={penalty!r}), got {gap!r}")
     return sqrt(gap / ((penalty if version == "corrected" else 1) * (penalty - gap)))
@@ -117,8 +110,8 @@ def gram_accuracy(penalty, beta, H, epsilon, version="corrected"):
     >>> gram_accuracy(0.5, 1.0, 2, 1.0), gram_accuracy(0.5, 1.0, 2, 1.0, version="printed")
     (0.03125, 0.0625)
     """
-    _check_version(version)
-    _check_positive(penalty=penalty, beta=beta, H=H, epsilon=epsilon)
+    check_version(version)
+    check_positive(penalty=penalty, beta=beta, H=H, epsilon=epsilon)
     return penalty ** (2 if version == "corrected" else 1) * (epsilon / (beta * H)) ** 2 / 2
 
 
@@ -142,7 +135,7 @@ def elliptical_potential_bound(d, H, T, M, penalty):
     >>> round(elliptical_potential_bound(2, 3, 10, 1, 1.0), 6)
     29.380985
     """
-    _check_positive(d=d, H=H, T=T, M=M, penalty=penalty)
+    check_positive(d=d, H=H, T=T, M=M, penalty=penalty)
     return M * H * sqrt(T * (1 + 1 / penalty) * d * log((penalty + T) / penalty))
 
 
@@ -174,8 +167,8 @@ def ucb_gap_bound(d, H, T, M, beta, penalty, delta, delta_w=0.0, bonus_gap=0.0):
     >>> f"{ucb_gap_bound(4, 5, 10**6, 1, 1.0, 1.0, 0.05):.3f}"
     '0.250'
     """
-    _check_probability(delta=delta)
-    _check_positive(beta=beta)
+    check_probability(delta=delta)
+    check_positive(beta=beta)
     trajectories = T * M
     potential = 4 * beta * elliptical_potential_bound(d, H, T, M, penalty) / trajectories
     noise = sqrt(2 * log(1 / delta) / trajectories)
@@ -303,8 +296,8 @@ def ucb_parameters(d, H, epsilon, delta, rho, version="corrected", *, beta=None)
     >>> f"{ucb_parameters(4, 4, 0.5, 0.01, 0.1).log10_total:.0f}"
     '82'
     """
-    _check_version(version)
-    _check_positive(d=d, H=H, epsilon=epsilon)
+    check_version(version)
+    check_positive(d=d, H=H, epsilon=epsilon)
     slack(rho, delta)
     if version == "printed":
         if beta is not None:
@@ -317,7 +310,7 @@ def ucb_parameters(d, H, epsilon, delta, rho, version="corrected", *, beta=None)
         penalty, beta = float(exact["penalty"]), float(d * H)
     else:
         beta = float(d * H if beta is None else beta)
-        _check_positive(beta=beta)
+        check_positive(beta=beta)
         penalty = (epsilon / (H * d)) ** 2
         n_rounds = _rounds(64 * beta**2 * H**2 * (1 + 1 / penalty) * d / epsilon**2, penalty)
         delta_w, delta_gram = epsilon / (16 * H), gram_accuracy(penalty, beta, H, epsilon / 16)

@@ -1,18 +1,12 @@
-"""The bounds of Sections 2.1 and 4 for R-LSVI (Theorem 4.1, Lemma C.1); re-exported by :mod:`rrl.theory`.
+"""The bounds of Sections 2.1 and 4 for R-LSVI (Theorem 4.1, Lemma C.1).
 
 Sizes beyond the range of a float are available as base-10 logarithms.
 """
 
 import math
 
-from .theory import (
-    _check_positive,
-    _check_version,
-    fixed_design_penalty,
-    ridge_bin_width,
-    ridge_sample_size,
-    slack,
-)
+from .linear import fixed_design_penalty, ridge_bin_width, ridge_sample_size
+from .rounding import check_positive, check_version, slack
 
 __all__ = [
     "bellman_loss_bound",
@@ -45,7 +39,7 @@ def value_weight_bound(d, H):
     >>> value_weight_bound(4, 3)
     12.0
     """
-    _check_positive(d=d, H=H)
+    check_positive(d=d, H=H)
     return 2 * H * math.sqrt(d)
 
 
@@ -74,8 +68,8 @@ def bellman_loss_bound(H, epsilon, version="corrected"):
     >>> bellman_loss_bound(5, 0.5), bellman_loss_bound(5, 0.5, version="printed")
     (5.0, 25.0)
     """
-    _check_version(version)
-    _check_positive(H=H, epsilon=epsilon)
+    check_version(version)
+    check_positive(H=H, epsilon=epsilon)
     return 2 * H ** (1 if version == "corrected" else 2) * epsilon
 
 
@@ -83,7 +77,7 @@ def _lsvi_accuracy(H, epsilon, version):
     """The Bellman accuracy epsilon' that R-LSVI needs at every stage, by Lemma C.1."""
     if version not in ("corrected", "printed", "sharp"):
         raise ValueError(f"version must be 'corrected', 'printed' or 'sharp', got {version!r}")
-    _check_positive(H=H, epsilon=epsilon)
+    check_positive(H=H, epsilon=epsilon)
     return epsilon / (2 * H ** (1 if version == "sharp" else 2))
 
 
@@ -214,7 +208,7 @@ def lsvi_sample_size(d, k, H, epsilon, delta, rho, version="corrected", *, per_s
     """
     rest = slack(rho, delta)
     accuracy = _lsvi_accuracy(H, epsilon, version)
-    _check_positive(d=d, k=k)
+    check_positive(d=d, k=k)
     if version == "printed":
         digits = math.log10(40000 * math.log(H / delta) / rest**2) + 6 * math.log10(d) + 3 * math.log10(k)
         digits += 22 * math.log10(H) - 8 * math.log10(epsilon)

@@ -1,0 +1,14 @@
+"""The paper's bounds as pure functions of its symbols, every constant explicit.
+
+``version="printed"`` is the formula as the paper prints it (or as its proof derives it where the
+statement hides a constant in Omega); ``version="corrected"`` is the repaired one, with the erratum
+named in the docstring. Nothing here looks at data.
+"""
+
+from . import linear, lsvi, lsvi_ucb, rounding
+from .linear import *
+from .lsvi import *
+from .lsvi_ucb import *
+from .rounding import *
+
+__all__ = [*rounding.__all__, *linear.__all__, *lsvi.__all__, *lsvi_ucb.__all__]
