@@ -166,10 +166,17 @@ def explain(job, error):
     return f"{where}: {error.ename}: {error.evalue}\n{shown}\n" + "\n".join(f"    {line}" for line in trace)
 
 
-def run(job, time_limit):
-    """Execute one job; return the seconds it took and None, or what went wrong."""
+def run(job, time_limit, folder):
+    """Execute one job; return the seconds it took, what went wrong or None, and the outputs on stderr."""
     import nbformat
     import papermill
+    from traitlets.config import Config
+
+    config = Config()
+    if os.name == "posix":
+        # Sockets in files: two kernels that start at once can pick the same free port.
+        config.KernelManager.transport = "ipc"
+        config.KernelManager.ip = str(Path(folder) / job["name"])
 
     started = time.monotonic()
     record = {"state": "running", "scale": job["scale"], "inputs": job["inputs"]}
@@ -184,6 +191,7 @@ def run(job, time_limit):
             progress_bar=False,
             start_timeout=120,
             execution_timeout=time_limit,
+            config=config,
             cwd=job["source"].parent,
         )
         text = nbformat.writes(tidy(notebook)) + "\n"
@@ -235,7 +243,7 @@ def run_all(jobs, workers, time_limit):
     with tempfile.TemporaryDirectory() as folder:
         settings = {"initializer": set_environment, "initargs": (kernel_environment(folder),)}
         with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), **settings) as pool:
-            waiting = {pool.submit(run, job, time_limit): job for job in jobs}
+            waiting = {pool.submit(run, job, time_limit, folder): job for job in jobs}
             for count, future in enumerate(as_completed(waiting), 1):
                 job = waiting[future]
                 seconds, error, warnings = future.result()
