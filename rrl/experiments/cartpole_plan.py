@@ -115,7 +115,7 @@ def units(scale="full", study="figure", *, data):
     >>> from rrl.datasets import cartpole
     >>> from rrl.experiments.cartpole import units
     >>> len(units("full", data=cartpole("standin"))), len(units("quick", data=cartpole("standin")))
-    (10, 6)
+    (10, 5)
     """
     if scale not in ("full", "quick"):
         raise ValueError(f"scale must be 'full' or 'quick', got {scale!r}")
@@ -125,7 +125,7 @@ def units(scale="full", study="figure", *, data):
     for name, (changes, draws) in STUDIES.items():
         if study in (name, "all"):
             settings = replace(Settings(**changes), **(QUICK if scale == "quick" else {}))
-            draws = list(draws)[: 6 if scale == "quick" else None]
+            draws = list(draws)[: 5 if scale == "quick" else None]
             planned += [
                 {
                     "experiment": "cartpole",
