@@ -7,6 +7,7 @@ import numpy as np
 
 from .counts import as_counts, cumulative, invert_cumulative, multinomial_counts
 from .mdp_instances import NamedInstances
+from .randomness import check_rng
 from .rounding import as_float64, check_finite
 
 __all__ = ["LinearMDP", "Values", "greedy_actions"]
@@ -302,6 +303,7 @@ class LinearMDP(NamedInstances):
         -------
         ndarray of int64, or int for two ints
         """
+        check_rng(rng)
         if not 0 <= h < self.horizon:
             raise ValueError(f"h must lie in [0, {self.horizon}), got {h!r}")
         s, a = np.broadcast_arrays(s, a)
@@ -315,6 +317,7 @@ class LinearMDP(NamedInstances):
 
     def sample_start(self, n, rng):
         """Draw `n` initial states: ndarray of int64, shape (n,)."""
+        check_rng(rng)
         return invert_cumulative(self._cumulative_start[None], np.zeros(n, dtype=np.int64), rng.random(n))
 
     def sample_counts(self, h, counts, rng):
@@ -337,6 +340,7 @@ class LinearMDP(NamedInstances):
         ndarray, shape (S, A, S)
             int64, or float64 where a count does not fit one.
         """
+        check_rng(rng)
         counts = as_counts("counts", counts)
         if counts.shape != (self.n_states, self.n_actions):
             raise ValueError(f"counts must have shape {(self.n_states, self.n_actions)}, got {counts.shape}")
@@ -347,6 +351,7 @@ class LinearMDP(NamedInstances):
 
     def start_counts(self, n, rng):
         """Draw how often each state comes first in `n` episodes: ndarray, shape (S,)."""
+        check_rng(rng)
         return multinomial_counts([n], self._start[None], rng)[0]
 
     def as_gymnasium(self):

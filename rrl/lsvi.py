@@ -6,8 +6,10 @@ from numbers import Integral, Real
 
 import numpy as np
 
+from .core_set import CoreSet
 from .features import rowwise_product
 from .linear_mdp import LinearMDP, greedy_actions
+from .randomness import check_rng
 from .replicability import fingerprint
 from .ridge import ridge_weights
 from .rounding import as_float64, check_bin_width, check_finite, hypergrid_round
@@ -169,6 +171,9 @@ def r_lsvi(mdp, core_set, *, n_samples, penalty, bin_width, shared_seed, rng, by
     0.0
     """
     bin_width = _check(n_samples, penalty, bin_width)
+    check_rng(rng)
+    if not isinstance(core_set, CoreSet):
+        raise TypeError(f"core_set must be a CoreSet, got {core_set!r}")
     counts = _design_counts(core_set.weights, n_samples)
     finite = isinstance(mdp, LinearMDP)
     if by not in ("counts", "draws"):

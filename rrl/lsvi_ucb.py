@@ -7,6 +7,7 @@ import numpy as np
 
 from .linear_mdp import LinearMDP, greedy_actions
 from .lsvi_ucb_data import EnvData, FiniteData, optimistic_q
+from .randomness import check_rng
 from .replicability import fingerprint
 from .rounding import as_float64, check_bin_width, hypergrid_round
 from .second_moment import round_symmetric
@@ -158,6 +159,7 @@ def r_lsvi_ucb(
     0.0
     """
     bin_widths = _check(n_rounds, n_trajectories, beta, penalty, bin_widths)
+    check_rng(rng)
     finite = isinstance(mdp, LinearMDP)
     if by not in (None, "counts", "draws"):
         raise ValueError(f"by must be 'counts', 'draws' or None, got {by!r}")

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from .randomness import check_rng
+
 __all__ = ["NamedInstances"]
 
 
@@ -72,6 +74,7 @@ class NamedInstances:
                [0., 1., 0.],
                [0., 0., 1.]])
         """
+        check_rng(rng)
         if dim > n_states * n_actions:
             raise ValueError(f"dim={dim} exceeds n_states * n_actions = {n_states * n_actions}")
         features = rng.dirichlet(np.full(dim, 0.5), size=n_states * n_actions)
@@ -207,6 +210,7 @@ class NamedInstances:
         >>> round(lock.optimal_values().start, 12)
         0.81
         """
+        check_rng(rng)
         right = rng.integers(n_actions, size=horizon)
         step = np.zeros((horizon + 1, n_actions, horizon + 1))
         step[..., horizon] = 1

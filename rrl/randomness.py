@@ -51,6 +51,12 @@ def check_seed(shared_seed):
         raise TypeError(f"shared_seed must be an integer, got {shared_seed!r}") from None
 
 
+def check_rng(rng):
+    """Raise a TypeError unless `rng` is a numpy Generator: a seed would mix the two kinds of randomness."""
+    if not isinstance(rng, np.random.Generator):
+        raise TypeError(f"rng must be a numpy.random.Generator, got {rng!r}")
+
+
 def shared_uniform(shared_seed, key, shape):
     """Draw uniform numbers that every run with the same seed shares.
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from rrl import ReplicableRidge, shared_uniform
+from rrl import LinearMDP, ReplicableRidge, g_optimal_design, r_lsvi, r_lsvi_ucb, shared_uniform
 from rrl.randomness import check_key, check_seed
 
 # Copied once from a verified run: a change of any digit breaks every recorded result.
@@ -248,3 +248,34 @@ def test_threads_draw_what_one_thread_draws():
         threaded = list(pool.map(lambda key: shared_uniform(3, key, 1000), names * 4))
     for key, draw in zip(names * 4, threaded, strict=True):
         np.testing.assert_array_equal(draw, shared_uniform(3, key, 1000))
+
+
+SIZES = {"n_states": 4, "n_actions": 2, "dim": 3, "horizon": 2}
+MDP = LinearMDP.random(**SIZES, rng=np.random.default_rng(0))
+CORE = g_optimal_design(MDP.features)
+LSVI = {"n_samples": 100, "penalty": 0.1, "bin_width": 0.1, "shared_seed": 0}
+UCB = {"n_rounds": 2, "n_trajectories": 5, "beta": 0.5, "penalty": 0.1, "bin_widths": None, "shared_seed": 0}
+TAKES_RNG = {
+    "random": lambda rng: LinearMDP.random(**SIZES, rng=rng),
+    "simplex": lambda rng: LinearMDP.simplex(**SIZES, rng=rng),
+    "combination_lock": lambda rng: LinearMDP.combination_lock(horizon=2, n_actions=2, rng=rng),
+    "sample": lambda rng: MDP.sample(0, 0, 0, rng),
+    "sample_counts": lambda rng: MDP.sample_counts(0, np.ones((4, 2), dtype=int), rng),
+    "sample_start": lambda rng: MDP.sample_start(3, rng),
+    "start_counts": lambda rng: MDP.start_counts(3, rng),
+    "r_lsvi": lambda rng: r_lsvi(MDP, CORE, **LSVI, rng=rng),
+    "r_lsvi_ucb": lambda rng: r_lsvi_ucb(MDP, **UCB, rng=rng),
+}
+
+
+@pytest.mark.parametrize("name", TAKES_RNG)
+def test_a_seed_in_place_of_a_generator_is_named(name):
+    TAKES_RNG[name](np.random.default_rng(1))
+    for bad in (3, None, np.random.RandomState(0)):
+        with pytest.raises(TypeError, match=r"^rng must be a numpy\.random\.Generator, got "):
+            TAKES_RNG[name](bad)
+
+
+def test_a_core_set_of_another_type_is_named():
+    with pytest.raises(TypeError, match=r"^core_set must be a CoreSet, got 'x'$"):
+        r_lsvi(MDP, "x", **LSVI, rng=np.random.default_rng(1))
