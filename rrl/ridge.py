@@ -149,9 +149,10 @@ class ReplicableRidge(RegressorMixin, BaseEstimator):
     """Replicable ridge regression (Algorithm 2, Theorem 3.1).
 
     Minimises mean squared error + penalty * norm(w)^2 and rounds the weights to a random grid that
-    every run with the same ``shared_seed`` shares. Two fits on independent samples of one
-    distribution then return the same ``codes_`` with probability at least 1 - rho once there are
-    :func:`rrl.theory.ridge_sample_size` rows. There is no intercept: add a column of ones for one.
+    every run with the same ``shared_seed`` shares. If every row has norm at most 1 and
+    ``abs(y) <= Y`` (Assumption 3.1; neither is checked), two fits on independent samples of one
+    distribution return the same ``codes_`` with probability at least 1 - rho once there are
+    :func:`rrl.theory.ridge_sample_size` rows for that Y. There is no intercept: add a column of ones for one.
 
     Parameters
     ----------

@@ -94,6 +94,10 @@ def round_symmetric(a, bin_width, *, shared_seed, key=()):
 class ReplicableSecondMoment(BaseEstimator):
     """Replicable estimate of E[x x'], the uncentred covariance (Algorithm 3, Theorem 3.3).
 
+    The guarantee of Theorem 3.3 needs rows of norm at most 1, as in Assumption 3.1; this is not
+    checked. Two estimates from independent samples then have the same ``codes_`` with probability at
+    least 1 - rho once there are :func:`rrl.theory.second_moment_sample_size` rows for the same t.
+
     Parameters
     ----------
     bin_width : {"theorem", "printed"}, float or None, default="theorem"
