@@ -72,6 +72,11 @@ def test_a_good_site_has_no_fault(site):
         ('<img src="a.svg" alt=" ">', "without a written alternative text: a.svg"),
         ('<img src="a.svg" alt="_images/a.svg">', "without a written alternative text: a.svg"),
         ('<img src="a.svg" alt="../book/other.png">', "without a written alternative text: a.svg"),
+        ("<p>It took {glue:text}`seconds:.1f` s", "a.html: raw text {glue:text}`seconds:.1f`"),
+        (r'<p class="math">\(n = {glue:}`n`\)</p>', "a.html: raw text {glue:}`n`"),
+        (r'<div class="math">\[\frac{1}{glue:text}n\]</div>', "a.html: raw text {glue:text}n"),
+        ("<p><code>glue:text</code>", "a.html: raw text glue:text"),
+        ("<code><span>{</span><span>glue:figure</span>}</code>", "a.html: raw text {glue:figure}"),
     ],
 )
 def test_each_fault_is_found(site, html, fault):
@@ -79,6 +84,11 @@ def test_each_fault_is_found(site, html, fault):
     faults, _ = check_files(site, find_pages(site))
     assert len(faults) == 1
     assert fault in faults[0]
+
+
+def test_the_word_glue_in_code_scripts_and_prose_is_fine(site):
+    add(site, "<script>'{glue:text}'</script><style>/* {glue:text} */</style><pre>glue('n', 3)</pre><p>We glue: twice.")
+    assert check_files(site, find_pages(site)) == ([], [])
 
 
 def test_style_sheets_are_read_too(site):

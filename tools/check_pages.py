@@ -18,6 +18,8 @@ from urllib.parse import unquote, urljoin, urlsplit
 ROOT = Path(__file__).resolve().parents[1]
 SITE = "http://site.invalid/"
 LARGE = 2 * 2**20
+# A value of a notebook that was not put in its place: MyST leaves the role as it stands, inside a formula for one.
+RAW_GLUE = re.compile(r"\{glue:\w*\}?\S{0,40}|glue:text\S{0,40}")
 # Attributes from which a browser fetches something without being asked.
 FETCHED = {
     "img": ("src", "srcset"),
@@ -51,8 +53,9 @@ class Page(HTMLParser):
     def __init__(self, text):
         super().__init__()
         self.ids, self.links, self.fetches, self.images, self.styles, self.errors = set(), [], [], [], [], 0
-        self._in_style = False
+        self.words, self._inside = [], None
         self.feed(text)
+        self.close()
 
     def handle_starttag(self, tag, attrs):
         """Collect what one tag says."""
@@ -71,18 +74,20 @@ class Page(HTMLParser):
         if values.get("style"):
             self.styles.append(values["style"])
         self.errors += "mjx-merror" in (values.get("class") or "")
-        self._in_style = tag == "style"
+        self._inside = tag
 
     handle_startendtag = handle_starttag
 
     def handle_data(self, data):
-        """Keep style sheets written into the page."""
-        if self._in_style:
+        """Keep style sheets written into the page, and the words that are read or typeset."""
+        if self._inside == "style":
             self.styles.append(data)
+        elif self._inside != "script":
+            self.words.append(data)
 
     def handle_endtag(self, tag):
-        """Leave a style sheet."""
-        self._in_style = False
+        """Leave a style sheet or a script."""
+        self._inside = None
 
 
 def style_fetches(css):
@@ -135,6 +140,7 @@ def check_files(site, names):
                 faults.append(f"{name}: link to a missing anchor {address}")
         fetched = page.fetches + [address for style in page.styles for address in style_fetches(style)]
         faults += [f"{name}: external request {address}" for address in fetched if is_external(address)]
+        faults += [f"{name}: raw text {text}" for text in RAW_GLUE.findall("".join(page.words))]
         for source, alt, attributes in page.images:
             if has_no_alternative(source, alt, attributes):
                 faults.append(f"{name}: image without a written alternative text: {source[:80]} (alt={alt!r})")
