@@ -1,7 +1,11 @@
 """The notebook runner: what it refuses, what it skips, and what a failure leaves behind."""
 
 import json
+import os
+import signal
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import jupytext
@@ -239,6 +243,43 @@ def test_a_failed_run_is_reported_kept_apart_and_repeated(tree, capsys, code, me
     job = prepare(tree, tree / "notebooks" / "01.md", {"scale": "quick"})
     assert not is_done(job)
     assert sorted(path.name for path in (tree / "chapters").iterdir()) == [".runs", "01.ipynb", "02.ipynb"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends a signal to a process group")
+@pytest.mark.parametrize("moment", ["starting", "in a cell"])
+def test_ctrl_c_stops_workers_and_kernels_at_once(tree, moment):
+    import psutil
+
+    add(tree, "01", notebook('import os, time\nopen("../pid", "w").write(f"{os.getpid()} ")\ntime.sleep(300)'))
+    add(tree, "02", notebook("import time\ntime.sleep(300)"))
+    write_atomic(tree / "tools" / "run_notebooks.py", Path(run_notebooks.__file__).read_text(encoding="utf-8"))
+    process = subprocess.Popen(
+        [sys.executable, tree / "tools" / "run_notebooks.py", "--jobs", "1"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        assert process.stdout.readline() == "Notebooks at scale quick: 2 to run, 0 unchanged\n"
+        pid, deadline = tree / "pid", time.monotonic() + 60
+        while moment == "in a cell" and not (pid.exists() and pid.read_text().endswith(" ")):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        time.sleep(0.2)
+        family = psutil.Process(process.pid).children(recursive=True)
+        assert moment == "starting" or len(family) >= 3
+        started = time.monotonic()
+        os.killpg(process.pid, signal.SIGINT)
+        out, err = process.communicate(timeout=20)
+    finally:
+        process.kill()
+    assert time.monotonic() - started < 10
+    assert process.returncode == 130
+    assert out == ""
+    assert err == "stopped; finished notebooks are kept, and the next run goes on from there\n"
+    assert not psutil.wait_procs(family, timeout=5)[1]
+    assert not (tree / "chapters" / "01.ipynb").exists()
 
 
 def test_a_good_output_does_not_hide_a_later_failure(tree):

@@ -6,17 +6,19 @@ parameters changed. An earlier good output survives a failed run, but a failed r
 
 import argparse
 import ast
+import contextlib
 import hashlib
 import json
 import os
 import platform
 import re
+import signal
 import sys
 import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from datetime import UTC, datetime
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -232,18 +234,49 @@ def kernel_environment(folder):
     }
 
 
-def set_environment(values):
-    """Set variables in a worker, so that this process stays as it was."""
-    os.environ.update(values)
+def start_worker(environment):
+    """Set variables in a worker, so that this process stays as it was, and leave Ctrl-C to this process."""
+    os.environ.update(environment)
+    if os.name == "posix":
+        os.setpgrp()
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
+@contextlib.contextmanager
+def interrupts_held():
+    """Hold Ctrl-C back while the block runs: a worker that it meets while starting would print its trace."""
+    if os.name != "posix":
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def kill_workers():
+    """End the workers and their kernels at once; a kernel has a session of its own and hears no Ctrl-C."""
+    import psutil
+
+    for worker in active_children():
+        with contextlib.suppress(psutil.NoSuchProcess):
+            kernels = psutil.Process(worker.pid).children(recursive=True)
+            worker.kill()
+            for kernel in kernels:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    kernel.kill()
 
 
 def run_all(jobs, workers, time_limit):
     """Execute jobs in parallel, with a line of progress each; return the failures."""
     failures = {}
-    with tempfile.TemporaryDirectory() as folder:
-        settings = {"initializer": set_environment, "initargs": (kernel_environment(folder),)}
-        with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), **settings) as pool:
-            waiting = {pool.submit(run, job, time_limit, folder): job for job in jobs}
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        settings = {"initializer": start_worker, "initargs": (kernel_environment(folder),)}
+        pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), **settings)
+        try:
+            with interrupts_held():
+                waiting = {pool.submit(run, job, time_limit, folder): job for job in jobs}
             for count, future in enumerate(as_completed(waiting), 1):
                 job = waiting[future]
                 seconds, error, warnings = future.result()
@@ -252,6 +285,11 @@ def run_all(jobs, workers, time_limit):
                 print(f"  [{count}/{len(jobs)}] {job['name']}: {state}", flush=True)
                 if error:
                     failures[job["name"]] = error
+        except KeyboardInterrupt:
+            kill_workers()
+            raise
+        finally:
+            pool.shutdown(cancel_futures=True)
     return failures
 
 
@@ -310,4 +348,5 @@ if __name__ == "__main__":
     try:
         sys.exit(main())
     except KeyboardInterrupt:
-        sys.exit("stopped; finished notebooks are kept, and the next run goes on from there")
+        print("stopped; finished notebooks are kept, and the next run goes on from there", file=sys.stderr)
+        sys.exit(130)
