@@ -175,31 +175,65 @@ def test_contents_and_files_must_agree(sources):
     assert build_book.build(sources, "skip") == 1
 
 
-def test_an_unchanged_site_is_not_built_again_and_a_failed_one_is(sources, monkeypatch):
+@pytest.fixture
+def builder(sources, monkeypatch):
+    """Stand in for jupyter-book: it makes a page that says which build made it, then ends as told."""
     (sources / "chapters").mkdir()
-    calls = []
 
-    class Result:
-        returncode = 0
+    class Builder:
+        returncode, calls, stopped = 0, [], False
 
-    def jupyter_book(command, cwd):
-        calls.append(command)
-        assert not (sources / "_build" / "html").exists()
-        (sources / "_build" / "html").mkdir(parents=True)
-        (sources / "_build" / "html" / "index.html").write_text("<title>x</title>")
-        return Result
+    def jupyter_book(command, cwd, **options):
+        Builder.calls.append(command)
+        html = cwd / command[command.index("--path-output") + 1] / "_build" / "html"
+        html.mkdir(parents=True)
+        (html / "index.html").write_text(f"<title>build {len(Builder.calls)}</title>")
+        if Builder.stopped:
+            raise KeyboardInterrupt
+        return Builder
 
     monkeypatch.setattr(build_book.subprocess, "run", jupyter_book)
+    return Builder
+
+
+def test_an_unchanged_site_is_not_built_again_and_a_failed_one_is(sources, builder, monkeypatch):
     assert build_book.build(sources, "skip") == 0
     assert build_book.build(sources, "skip") == 0
-    assert len(calls) == 1
-    assert calls[0][1:] == ["build", ".", "-W", "--keep-going", "-n"]
+    assert len(builder.calls) == 1
+    assert builder.calls[0][1:] == ["build", ".", "--path-output", "_build/next", "-W", "--keep-going", "-n"]
     (sources / "chapters" / "00.ipynb").write_text("{}")
-    Result.returncode = 1
+    builder.returncode = 1
     assert build_book.build(sources, "skip") == 1
     assert build_book.build(sources, "skip") == 1
-    Result.returncode = 0
+    builder.returncode = 0
     monkeypatch.setattr(build_book.check_pages, "check", lambda site, browser: 3)
     assert build_book.build(sources, "skip") == 1
     assert build_book.build(sources, "skip") == 1
-    assert len(calls) == 5
+    assert len(builder.calls) == 5
+
+
+def test_the_old_site_survives_a_build_that_fails_or_is_stopped(sources, builder, monkeypatch, capsys):
+    monkeypatch.setattr(build_book, "ROOT", sources)
+    index, chapter = sources / "_build" / "html" / "index.html", sources / "chapters" / "00.ipynb"
+    chapter.write_text("{}")
+    assert build_book.main(["--browser", "skip"]) == 0
+    chapter.write_text("{ }")
+    builder.returncode = 1
+    assert build_book.main(["--browser", "skip"]) == 1
+    builder.stopped = True
+    capsys.readouterr()
+    assert build_book.main(["--browser", "skip"]) == 130
+    assert capsys.readouterr().err == "stopped; the site before stays as it was\n"
+    builder.returncode, builder.stopped = 0, False
+    with monkeypatch.context() as patch:
+        patch.setattr(build_book.check_pages, "check", lambda site, browser: 3)
+        assert build_book.main(["--browser", "skip"]) == 1
+    assert index.read_text() == "<title>build 1</title>"
+    # It still is the site of the sources as they were.
+    chapter.write_text("{}")
+    assert build_book.main(["--browser", "skip"]) == 0
+    assert len(builder.calls) == 4
+    chapter.write_text("{ }")
+    assert build_book.main(["--browser", "skip"]) == 0
+    assert index.read_text() == "<title>build 5</title>"
+    assert sorted(path.name for path in (sources / "_build").iterdir()) == ["book.json", "html"]

@@ -46,20 +46,28 @@ def build(root, browser):
     if (site / "index.html").is_file() and stamp.is_file() and json.loads(stamp.read_text())["inputs"] == state:
         print("The site is up to date: no page, notebook or setting changed")
         return 0
-    # A page that Sphinx does not read again cannot warn again, so each build starts afresh.
-    stamp.unlink(missing_ok=True)
-    for old in (site, root / "_build" / ".doctrees", root / "_build" / "jupyter_execute"):
-        shutil.rmtree(old, ignore_errors=True)
+    # A page that Sphinx does not read again cannot warn again, so each build starts afresh, beside the site there is.
+    beside = root / "_build" / "next"
+    shutil.rmtree(beside, ignore_errors=True)
     started = time.monotonic()
     print("Building the site with jupyter-book", flush=True)
-    command = [str(Path(sys.executable).with_name("jupyter-book")), "build", ".", "-W", "--keep-going", "-n"]
-    if subprocess.run(command, cwd=root).returncode:
-        print("error: jupyter-book found the problems above", file=sys.stderr)
+    command = [str(Path(sys.executable).with_name("jupyter-book")), "build", "."]
+    command += ["--path-output", beside.relative_to(root).as_posix(), "-W", "--keep-going", "-n"]
+    # In a session of its own it hears no Ctrl-C: `run` ends it, and it prints no trace.
+    if subprocess.run(command, cwd=root, start_new_session=True).returncode:
+        print("error: jupyter-book found the problems above; the site before stays as it was", file=sys.stderr)
         return 1
     print(f"Checking the pages (site built in {time.monotonic() - started:.0f} s)", flush=True)
-    if check_pages.check(site, browser):
+    made = beside / "_build" / "html"
+    if check_pages.check(made, browser):
+        print(f"error: the pages with faults are in {made.relative_to(root)}; the site before stays", file=sys.stderr)
         return 1
+    stamp.unlink(missing_ok=True)
+    if site.exists():
+        site.replace(beside / "before")
+    made.replace(site)
     write_atomic(stamp, json.dumps({"inputs": state}))
+    shutil.rmtree(beside, ignore_errors=True)
     return 0
 
 
@@ -67,7 +75,12 @@ def main(argv=None):
     """Run the command line; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--browser", choices=["auto", "required", "skip"], default="auto")
-    return build(ROOT, parser.parse_args(argv).browser)
+    args = parser.parse_args(argv)
+    try:
+        return build(ROOT, args.browser)
+    except KeyboardInterrupt:
+        print("stopped; the site before stays as it was", file=sys.stderr)
+        return 130
 
 
 if __name__ == "__main__":
