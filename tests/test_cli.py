@@ -35,7 +35,7 @@ def test_run_status_show(tiny, tmp_path, capsys):
 
     assert rrl("status", "--folder", tmp_path) == 0
     lines = {tuple(line.split()[:2]): line for line in capsys.readouterr().out.splitlines()}
-    assert lines["cartpole", "full"].endswith("2 of 2 records") and len(lines) == 6
+    assert lines["cartpole", "full"].endswith("2 of 2 records") and len(lines) == 4
     assert lines["cartpole", "quick"].endswith("0 of 2 records")
 
     record = RunStore(tmp_path).records()[0]
@@ -67,8 +67,9 @@ def test_resume_goes_on_from_what_is_there(tiny, tmp_path, monkeypatch, capsys):
 
 
 def test_errors_are_one_line_and_status_one(tiny, tmp_path, capsys):
-    assert rrl("show", "0000", "--folder", tmp_path) == 1
-    assert capsys.readouterr().err.startswith("error: 0 records begin with '0000'")
+    for key in ((), ("0000",)):
+        assert rrl("show", *key, "--folder", tmp_path) == 1
+        assert capsys.readouterr().err == f"error: there are no records in {tmp_path}\n"
     assert rrl(*RUN, "--folder", tmp_path, "--study", "nothing") == 1
     assert "study must be 'all' or one of" in capsys.readouterr().err
     assert rrl("run", "cartpole", "--data", tmp_path / "no.h5", "--folder", tmp_path) == 1
@@ -80,10 +81,40 @@ def test_errors_are_one_line_and_status_one(tiny, tmp_path, capsys):
     capsys.readouterr()
 
 
-def test_an_experiment_that_is_not_there_is_said_to_be_missing(monkeypatch, tmp_path, capsys):
+def test_show_lists_the_records_it_has(tmp_path, capsys):
+    units = [
+        {"experiment": "demo", "seeds": [1, 2, 4], "sha256": "0" * 64, "study": "small", "settings": {"n": 1}},
+        {"experiment": "demo", "seed": 3, "seeds": [5], "variant": "plain"},
+    ]
+    RunStore(tmp_path).run(units, lambda unit: {"value": 1}, progress=False)
+    names = [unit_key(unit) for unit in units]
+    expected = sorted(
+        [
+            f"{names[0][:12]}  demo           seeds 1 to 4, small",
+            f"{names[1][:12]}  demo           seed 3, seeds 5, plain",
+        ]
+    )
+    assert rrl("show", "--folder", tmp_path) == 0
+    assert capsys.readouterr().out.splitlines() == expected
+    assert rrl("show", "unknown", "--folder", tmp_path) == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == ["error: 0 records begin with 'unknown'; there are:", *expected]
+    assert rrl("show", "", "--folder", tmp_path) == 1
+    assert capsys.readouterr().err.startswith("error: 2 records begin with ''; there are:")
+
+
+def test_an_experiment_that_is_not_there_is_not_offered(monkeypatch, tmp_path, capsys):
     monkeypatch.setitem(cli.EXPERIMENTS, "pong", "not there")
-    assert rrl("run", "pong", "--folder", tmp_path) == 1
-    assert "experiment 'pong' is not in this version" in capsys.readouterr().err
+    with pytest.raises(SystemExit) as stop:
+        rrl("run", "pong", "--folder", tmp_path)
+    assert stop.value.code == 2
+    assert "invalid choice: 'pong'" in capsys.readouterr().err
+    assert rrl("status", "--folder", tmp_path) == 0
+    assert "pong" not in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        rrl("run", "--help")
+    out = " ".join(capsys.readouterr().out.split())
+    assert "pong" not in out and "cartpole" in out and "elsewhere rrl-results/EXPERIMENT in the working folder" in out
 
 
 def test_a_missing_package_is_not_taken_for_a_missing_experiment(monkeypatch, tmp_path, capsys):
@@ -96,7 +127,7 @@ def test_a_missing_package_is_not_taken_for_a_missing_experiment(monkeypatch, tm
 
 
 def test_dask_is_refused_for_atari_and_named_where_missing(tiny, tmp_path, monkeypatch, capsys):
-    with pytest.raises(ValueError, match="--dask is for cartpole and minatar"):
+    with pytest.raises(ValueError, match="--dask is not for atari"):
         cli._dask(cli._parser().parse_args(["run", "atari", "--dask", "tcp://nowhere:1"]), None)
     monkeypatch.setitem(sys.modules, "dask.distributed", None)
     assert rrl(*RUN, "--folder", tmp_path, "--dask", "tcp://nowhere:1") == 1

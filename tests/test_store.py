@@ -143,12 +143,25 @@ def test_provenance():
     canonical(origin)
 
 
+def test_the_recorded_command_names_no_folder_of_the_machine(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    arguments = ["run", "--folder", tmp_path / "out" / "a", f"--data={tmp_path.parent / 'x.h5'}", "b/c", "--jobs=2"]
+    monkeypatch.setattr("sys.argv", [str(tmp_path / "bin" / "rrl"), *map(str, arguments)])
+    assert provenance()["command"] == ["rrl", "run", "--folder", "out/a", "--data=x.h5", "b/c", "--jobs=2"]
+
+
 def test_provenance_without_git_or_proc(monkeypatch):
     def missing(*_, **__):
         raise FileNotFoundError("git")
 
     monkeypatch.setattr(module.subprocess, "run", missing)
-    monkeypatch.setattr(module.Path, "read_text", missing)
+    read_text = module.Path.read_text
+    # Other libraries read their own versions from files.
+    monkeypatch.setattr(
+        module.Path,
+        "read_text",
+        lambda path, *args, **kwargs: missing() if path == Path("/proc/cpuinfo") else read_text(path, *args, **kwargs),
+    )
     origin = provenance()
     assert origin["commit"] is None and origin["dirty"] is None and origin["hardware"]["processor"]
 

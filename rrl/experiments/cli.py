@@ -3,8 +3,10 @@
 import argparse
 import contextlib
 import os
+import re
 import sys
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 from .store import RunStore, unit_key
@@ -26,14 +28,13 @@ def default_folder(experiment):
     return (book / "results" if book.is_dir() else Path("rrl-results")) / experiment
 
 
+def _available():
+    """The experiments whose modules are in this version."""
+    return {name: what for name, what in EXPERIMENTS.items() if find_spec(f"rrl.experiments.{name}")}
+
+
 def _module(experiment):
-    name = f"rrl.experiments.{experiment}"
-    try:
-        return import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name != name:
-            raise
-        raise ValueError(f"experiment {experiment!r} is not in this version of rrl") from None
+    return import_module(f"rrl.experiments.{experiment}")
 
 
 def _scale(experiment, scale):
@@ -67,7 +68,7 @@ def _run(args):
 
 def _dask(args, stack):
     if args.experiment == "atari":
-        raise ValueError("--dask is for cartpole and minatar: Atari runs train together on one machine")
+        raise ValueError("--dask is not for atari: its runs train together on one machine")
     try:
         from dask.distributed import Client
     except ImportError:
@@ -85,7 +86,7 @@ def _print_table(records):
 
 
 def _status(args):
-    for experiment in EXPERIMENTS:
+    for experiment in _available():
         for scale in ("quick", "full"):
             try:
                 units = _planned(experiment, scale, args)
@@ -96,11 +97,29 @@ def _status(args):
             print(f"{experiment:<10} {scale:<6} {status['done']} of {status['planned']} records")
 
 
+def _line(unit):
+    """One line on a record: the short name, the experiment and what tells the unit from others."""
+    words = []
+    for name, value in unit.items():
+        if isinstance(value, list) and value:
+            words.append(f"{name} {value[0]}" + (f" to {value[-1]}" if len(value) > 1 else ""))
+        elif name != "experiment" and isinstance(value, str | int) and not re.fullmatch("[0-9a-f]{62,64}", str(value)):
+            words.append(str(value) if isinstance(value, str) else f"{name} {value}")
+    return f"{unit_key(unit)[:12]}  {unit['experiment']:<13}  {', '.join(words)}"
+
+
 def _show(args):
-    folders = [args.folder] if args.folder else [default_folder(experiment) for experiment in EXPERIMENTS]
-    found = [r for folder in folders for r in RunStore(folder).records() if unit_key(r["unit"]).startswith(args.key)]
+    folders = [args.folder] if args.folder else [default_folder(experiment) for experiment in _available()]
+    records = [record for folder in folders for record in RunStore(folder).records()]
+    if not records:
+        raise ValueError(f"there are no records in {', '.join(map(str, folders))}")
+    if args.key is None:
+        print("\n".join(_line(record["unit"]) for record in records))
+        return
+    found = [record for record in records if unit_key(record["unit"]).startswith(args.key)]
     if len(found) != 1:
-        raise ValueError(f"{len(found)} records begin with {args.key!r}, looked in {', '.join(map(str, folders))}")
+        lines = "\n".join(_line(record["unit"]) for record in found or records)
+        raise ValueError(f"{len(found)} records begin with {args.key!r}; there are:\n{lines}")
     for part in ("unit", "provenance", "result"):
         print(part)
         for name, value in found[0][part].items():
@@ -112,20 +131,24 @@ def _parser():
     parser = argparse.ArgumentParser(prog="rrl", description="Run and look at the experiments of the book.")
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="compute what is not yet recorded")
-    run.add_argument("experiment", choices=EXPERIMENTS, help="; ".join(f"{k}: {v}" for k, v in EXPERIMENTS.items()))
+    here = _available()
+    run.add_argument("experiment", choices=here, help="; ".join(f"{name}: {what}" for name, what in here.items()))
     run.add_argument("--scale", choices=("quick", "full"), default="quick")
     run.add_argument("--jobs", type=int, metavar="N", help="processes (default: all cores for cartpole, else 1)")
     run.add_argument("--dask", metavar="ADDRESS", help="scheduler of a Dask cluster, in place of own processes")
     run.add_argument("--resume", action="store_true", help="insist that there are records to go on from")
     run.add_argument("--study", default="figure", help="cartpole: a study's name, or all (default: figure)")
     status = commands.add_parser("status", help="one line an experiment and scale")
-    show = commands.add_parser("show", help="print a record")
-    show.add_argument("key", metavar="RUN", help="the first letters of the record's name")
+    show = commands.add_parser("show", help="print a record, or list them")
+    show.add_argument("key", nargs="?", metavar="RUN", help="first letters of a record's name (default: list them)")
     for command in (run, status):
         help_text = "cartpole: auto, d3rlpy, standin or a file (default: %(default)s)"
         command.add_argument("--data", default="auto" if command is run else "standin", help=help_text)
     for command in (run, status, show):
-        command.add_argument("--folder", type=Path, help="of the records (default: the book's)")
+        help_text = (
+            "of the records (default: the book's in a clone, elsewhere rrl-results/EXPERIMENT in the working folder)"
+        )
+        command.add_argument("--folder", type=Path, help=help_text)
     return parser
 
 

@@ -137,6 +137,16 @@ def _processor():
     return platform.processor() or platform.machine()
 
 
+def _portable(argument):
+    """A command's argument without this machine's folders: what lies below here by its place, else by its name."""
+    before, equals, value = argument.rpartition("=")
+    path = Path(value)
+    if not path.is_absolute():
+        return argument
+    inside = path.is_relative_to(Path.cwd())
+    return before + equals + (path.relative_to(Path.cwd()).as_posix() if inside else path.name)
+
+
 def provenance():
     """Where and with what a record is made: commit, versions, hardware, threads, command.
 
@@ -166,7 +176,7 @@ def provenance():
         "platform": f"{platform.system()} {platform.machine()}",
         "threads": threads,
         "blas": blas,
-        "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
+        "command": [Path(sys.argv[0]).name, *map(_portable, sys.argv[1:])],
     }
 
 
