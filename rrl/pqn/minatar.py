@@ -1,0 +1,126 @@
+"""MinAtar (Young and Tian 2019) as a pool of environments, millions of steps a second on one core."""
+
+import numpy as np
+
+from rrl.pqn.config import Step
+
+__all__ = ["MinAtarPool"]
+
+GAMES = ("breakout", "space_invaders", "asterix", "freeway", "seaquest")
+
+
+class MinAtarPool:
+    """Environments of one MinAtar game: the rules of the `minatar` package 1.0.15, compiled.
+
+    Observations are binary planes of 10 x 10 cells, channels first, in the package's order. Actions are
+    the package's minimal set of the game, in its order. The step that ends a game shows its last state;
+    the next step only starts a new game (`valid` is False, the action has no effect), as in Gymnasium's
+    next-step mode. The state can be saved exactly. Each environment has a random generator of its own
+    (SplitMix64) and depends on its own seed only.
+
+    Parameters
+    ----------
+    game : {"breakout", "space_invaders", "asterix", "freeway", "seaquest"}
+    n : int
+        Number of environments.
+    sticky_action_prob : float
+        Chance that the action before is repeated instead.
+    difficulty_ramping : bool
+        Whether a game gets faster; Breakout and Freeway never do.
+    max_steps : int
+        Time limit of a game, in steps; 0 for none. A good policy may play for ever.
+
+    Raises
+    ------
+    ImportError
+        If numba is missing.
+    ValueError
+        For an unknown game, and for numbers out of range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrl.pqn.minatar import MinAtarPool
+    >>> pool = MinAtarPool("breakout", 2)
+    >>> pool.reset(np.array([0, 1])).shape, pool.n_actions
+    ((2, 4, 10, 10), 3)
+    >>> for t in range(7):  # nobody moves the paddle
+    ...     out = pool.step(np.array([0, 0]))
+    >>> out.ended.tolist(), out.score.tolist()
+    ([False, False], [nan, nan])
+    """
+
+    def __init__(self, game, n, *, sticky_action_prob=0.1, difficulty_ramping=True, max_steps=0):
+        if game not in GAMES:
+            raise ValueError(f"game must be one of {GAMES}, got {game!r}")
+        if n < 1:
+            raise ValueError(f"n must be at least 1, got {n}")
+        if not 0 <= sticky_action_prob <= 1:
+            raise ValueError(f"sticky_action_prob must lie in [0, 1], got {sticky_action_prob}")
+        if max_steps < 0:
+            raise ValueError(f"max_steps must be at least 0, got {max_steps}")
+        try:
+            from rrl.pqn.minatar_numba import COMMON, KERNELS
+        except ImportError as error:
+            raise ImportError("MinAtar needs numba: pip install 'rrl[experiments]'") from error
+        fields, channels, actions, self._play = KERNELS[game]
+        self.n_actions, self.observation_shape = len(actions), (channels, 10, 10)
+        self._actions = np.array(actions, dtype=np.int8)
+        self._sticky, self._ramping, self._limit = float(sticky_action_prob), bool(difficulty_ramping), max_steps
+        self._games = np.zeros(n, dtype=COMMON + fields)
+        self._games["over"] = True
+        self._planes = np.zeros((n, channels, 100), dtype=np.uint8)
+
+    def reset(self, seeds):
+        """Start every game; seeds are non-negative 31-bit integers, one an environment."""
+        seeds, games = np.asarray(seeds), self._games
+        if seeds.shape != games.shape or seeds.dtype.kind not in "iu":
+            raise ValueError(f"seeds must be {len(games)} integers, got {seeds!r}")
+        if seeds.min() < 0 or seeds.max() >= 2**31:
+            raise ValueError(f"seeds must lie in 0..2^31-1, got {seeds.min()} to {seeds.max()}")
+        games[:] = 0
+        games["random"] = splitmix64(seeds)
+        games["over"] = True
+        return self.step(np.zeros(len(games), dtype=np.int64)).observation
+
+    def step(self, actions):
+        """Play one action in every game."""
+        actions, games = np.asarray(actions), self._games
+        if actions.shape != games.shape or actions.dtype.kind not in "iu":
+            raise ValueError(f"actions must be {len(games)} integers, got {actions!r}")
+        if actions.min() < 0 or actions.max() >= self.n_actions:
+            raise ValueError(f"actions must lie in 0..{self.n_actions - 1}, got {actions.min()} to {actions.max()}")
+        reward, ended = np.zeros(len(games), dtype=np.int64), np.zeros(len(games), dtype=bool)
+        self._play(games, self._planes, self._actions[actions], self._sticky, self._ramping, reward, ended)
+        valid = ~games["over"]
+        games["total"] = np.where(valid, games["total"] + reward, 0.0)
+        games["age"] = np.where(valid, games["age"] + 1, 0)
+        cut = valid & ~ended & (games["age"] >= self._limit) & (self._limit > 0)
+        games["over"] = ended | cut
+        score = np.where(games["over"], games["total"], np.nan)
+        return Step(self._planes.reshape(-1, *self.observation_shape).copy(), reward, ended, cut, valid, score)
+
+    def state(self):
+        """Everything that a game in play depends on, as a dict of arrays."""
+        games = {name: self._games[name].copy() for name in self._games.dtype.names}
+        # Not every file format for tensors has unsigned 64-bit integers.
+        return games | {"random": games["random"].view(np.int64), "planes": self._planes.copy()}
+
+    def load_state(self, state):
+        """Go on from what `state` gave."""
+        own = self.state()
+        for name, array in own.items():
+            if name not in state or np.shape(state[name]) != array.shape:
+                found = np.shape(state[name]) if name in state else "nothing"
+                raise ValueError(f"state has {found} for {name!r}, expected an array of shape {array.shape}")
+        for name in self._games.dtype.names:
+            self._games[name] = np.asarray(state[name], dtype=own[name].dtype).view(self._games[name].dtype)
+        self._planes[:] = state["planes"]
+
+
+def splitmix64(seeds):
+    """First output of SplitMix64 for each seed: seeds that lie side by side give unrelated states."""
+    z = seeds.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
