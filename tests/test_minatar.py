@@ -1,6 +1,5 @@
 """MinAtar against the `minatar` package, state by state on the same random numbers."""
 
-
 import numpy as np
 import pytest
 
@@ -8,7 +7,7 @@ from rrl.pqn.minatar import MinAtarPool
 
 pytest.importorskip("numba")
 MASK = 2**64 - 1
-GAMES = ["breakout"]
+GAMES = ["breakout", "space_invaders"]
 
 
 class SplitMix64:
@@ -57,7 +56,13 @@ def follow_the_ball(observation, rng):
     return 0 if aim == 0 else 1 if aim < 0 else 2
 
 
-SKILLED = {"breakout": follow_the_ball}
+def dodge_and_shoot(observation, rng):
+    """Space Invaders: leave a column with a falling bullet, else shoot."""
+    me = cells(observation, 0)[0, 1]
+    return int(rng.integers(1, 3)) if observation[5, :, me].any() else 3
+
+
+SKILLED = {"breakout": follow_the_ball, "space_invaders": dodge_and_shoot}
 
 
 def side_by_side(game, skill, steps, immortal=False, n=3, seed=0, **options):
@@ -99,3 +104,12 @@ def test_random_play_agrees_with_the_package(game):
 def test_breakout_agrees_with_the_package_past_a_cleared_wall():
     rewards, ends, _ = side_by_side("breakout", skill=0.98, steps=4000, seed=7)
     assert rewards > 100 and ends > 10
+
+
+@pytest.mark.parametrize("ramping", [True, False])
+def test_space_invaders_agrees_with_the_package_over_many_waves(ramping):
+    rewards, _, theirs = side_by_side(
+        "space_invaders", skill=0.8, steps=4000, immortal=True, difficulty_ramping=ramping
+    )
+    assert rewards > 500
+    assert [env.difficulty_ramp() for env in theirs] == [6 * ramping] * 3

@@ -109,7 +109,124 @@ def step_breakout(games, planes, actions, sticky, ramping, reward, ended):  # pr
             reward[i], ended[i] = play_breakout(games[i], planes[i], action)
 
 
+# Space Invaders: channels cannon, aliens, aliens going left, aliens going right, own bullets, their bullets
+
+SPACE_INVADERS = [
+    (name, "i1") for name in ("cannon", "heading", "pace", "pace_timer", "alien_shot_timer", "shot_timer")
+]
+
+
+@njit(cache=True)
+def start_space_invaders(g, planes):  # pragma: no cover (compiled)
+    g.cannon, g.heading, g.pace, g.pace_timer = 5, -1, 12, 12
+    g.alien_shot_timer, g.shot_timer = 10, 0
+    planes[:] = 0
+    new_wave(planes[1])
+    planes[2] = planes[1]
+    planes[0, 95] = 1
+
+
+@njit(cache=True)
+def new_wave(aliens):  # pragma: no cover (compiled)
+    for row in range(4):
+        aliens[10 * row + 2 : 10 * row + 8] = 1
+
+
+@njit(cache=True)
+def march(g, aliens):  # pragma: no cover (compiled)
+    """Move the aliens one cell; whether they turn while one is in the lowest row, which ends the game."""
+    edge = 0 if g.heading < 0 else 9
+    if aliens[edge::10].any():
+        g.heading = -g.heading
+        landed = aliens[90:].any()
+        for x in range(10):
+            lowest = aliens[90 + x]
+            for cell in range(90 + x, x, -10):
+                aliens[cell] = aliens[cell - 10]
+            aliens[x] = lowest
+        return landed
+    if g.heading < 0:
+        for cell in range(99):
+            aliens[cell] = aliens[cell + 1]
+        aliens[99] = 0
+    else:
+        for cell in range(99, 0, -1):
+            aliens[cell] = aliens[cell - 1]
+        aliens[0] = 0
+    return False
+
+
+@njit(cache=True)
+def alien_fires(g, aliens, bullets):  # pragma: no cover (compiled)
+    """A bullet at the lowest alien of the column nearest to the cannon; the left one of two."""
+    for distance in range(10):
+        for x in (g.cannon - distance, g.cannon + distance):
+            if 0 <= x <= 9:
+                for cell in range(90 + x, -1, -10):
+                    if aliens[cell]:
+                        bullets[cell] = 1
+                        return
+
+
+@njit(cache=True)
+def play_space_invaders(g, planes, action, ramping):  # pragma: no cover (compiled)
+    aliens, own, theirs = planes[1], planes[4], planes[5]
+    if action == FIRE and g.shot_timer == 0:
+        own[90 + g.cannon] = 1
+        g.shot_timer = 5
+    elif action == LEFT:
+        g.cannon = max(g.cannon - 1, 0)
+    elif action == RIGHT:
+        g.cannon = min(g.cannon + 1, 9)
+    me = 90 + g.cannon
+    for cell in range(90):
+        own[cell] = own[cell + 10]
+    own[90:] = 0
+    for cell in range(99, 9, -1):
+        theirs[cell] = theirs[cell - 10]
+    theirs[:10] = 0
+    ended = theirs[me] > 0 or aliens[me] > 0
+    if g.pace_timer == 0:
+        g.pace_timer = min(aliens.sum(), g.pace)
+        ended |= march(g, aliens)
+        ended |= aliens[me] > 0
+    if g.alien_shot_timer == 0:
+        g.alien_shot_timer = 10
+        alien_fires(g, aliens, theirs)
+    reward, left = 0, 0
+    for cell in range(100):
+        hit = aliens[cell] & own[cell]
+        aliens[cell] -= hit
+        own[cell] -= hit
+        reward += hit
+        left += aliens[cell]
+    g.shot_timer -= g.shot_timer > 0
+    g.pace_timer -= 1
+    g.alien_shot_timer -= 1
+    if left == 0:
+        if ramping and g.pace > 6:
+            g.pace -= 1
+        new_wave(aliens)
+    planes[0, 90:] = 0
+    planes[0, me] = 1
+    toward = 2 if g.heading < 0 else 3
+    planes[toward] = aliens
+    planes[5 - toward] = 0
+    return reward, ended
+
+
+@njit(cache=True, nogil=True)
+def step_space_invaders(games, planes, actions, sticky, ramping, reward, ended):  # pragma: no cover (compiled)
+    for i in range(len(games)):
+        if games[i].over:
+            start_space_invaders(games[i], planes[i])
+        else:
+            action = sticky_action(games[i], actions[i], sticky)
+            reward[i], ended[i] = play_space_invaders(games[i], planes[i], action, ramping)
+
+
 # For each game the fields of its own, the number of channels, the actions that do something, the step.
 KERNELS = {
     "breakout": (BREAKOUT, 4, (NOTHING, LEFT, RIGHT), step_breakout),
+    "space_invaders": (SPACE_INVADERS, 6, (NOTHING, LEFT, RIGHT, FIRE), step_space_invaders),
 }
