@@ -193,4 +193,5 @@ def setup(app):
     app.connect("autodoc-process-docstring", quote_fitted_names, priority=900)
     app.connect("missing-reference", resolve_public_name)
     app.add_css_file("book.css")
+    app.setup_extension("book_claims")
     return {"parallel_read_safe": True, "parallel_write_safe": True}

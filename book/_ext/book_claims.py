@@ -1,0 +1,227 @@
+"""The claim map: book/claims.yml as a table, checked against the paper's items, the code, the tests and the pages."""
+
+import ast
+import csv
+import importlib
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+import yaml
+from docutils import nodes
+from sphinx import addnodes
+from sphinx.util import logging
+from sphinx.util.docutils import SphinxDirective
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = "book/claims"
+FIELDS = {"label", "item", "title", "statement", "chapter", "functions", "tests", "status"}
+logger = logging.getLogger(__name__)
+
+
+def read_items(root):
+    """The paper's numbered items: label -> "Theorem 3.1"."""
+    with open(root / "book" / "paper_items.csv", encoding="utf-8", newline="") as file:
+        return {row["label"]: f"{row['kind'].title()} {row['number']}" for row in csv.DictReader(file)}
+
+
+def read_claims(root):
+    """The entries of the map, as they stand in the file."""
+    return yaml.safe_load((root / "book" / "claims.yml").read_text(encoding="utf-8"))
+
+
+def read_verdicts(root, chapters):
+    """What the executed chapters have glued: label -> {chapter: verdict}."""
+    found = {}
+    for chapter in sorted(chapters):
+        for cell in json.loads((root / f"{chapter}.ipynb").read_text(encoding="utf-8"))["cells"]:
+            for output in cell.get("outputs", []):
+                glued = output.get("metadata", {}).get("scrapbook", {})
+                if glued.get("name", "").startswith("claim-"):
+                    label = glued["name"].removeprefix("claim-")
+                    text = output["data"][f"{glued['mime_prefix']}text/plain"]
+                    found.setdefault(label, {})[chapter] = ast.literal_eval(text)
+    return found
+
+
+def has_name(path):
+    """Tell whether a dotted name below rrl exists."""
+    parts = path.split(".")
+    found = importlib.import_module(parts[0])
+    for part in parts[1:]:
+        try:
+            found = getattr(found, part)
+        except AttributeError:
+            try:
+                found = importlib.import_module(f"{found.__name__}.{part}")
+            except (ImportError, AttributeError):
+                return False
+    return True
+
+
+def has_test(root, node):
+    """Tell whether a pytest node id below tests/ exists, by reading the file."""
+    name, *parts = node.split("::")
+    path = root / "tests" / name
+    if not parts or not path.is_file():
+        return False
+    scope = ast.parse(path.read_text(encoding="utf-8")).body
+    for part in parts:
+        found = [n for n in scope if isinstance(n, (ast.FunctionDef, ast.ClassDef)) and n.name == part]
+        if not found:
+            return False
+        scope = found[0].body
+    return True
+
+
+def find_faults(root, claims, items, chapters, verdicts):
+    """Everything that is wrong with the map, one sentence each.
+
+    A copy of some chapters, without the tests, is checked as far as it goes.
+    """
+    from rrl.claims import STATUSES
+
+    whole, faults = (root / "tests").is_dir(), []
+    errata = set(re.findall(r"^\| (E\d+) \|", (root / "book" / "errata.md").read_text(encoding="utf-8"), re.M))
+    labels = Counter(entry.get("label") for entry in claims)
+    faults += [f"{items[label]} ({label}) has no entry" for label in items.keys() - labels.keys()]
+    faults += [f"{label} has {n} entries" for label, n in labels.items() if n > 1]
+    faults += [f"{label} has a verdict and no entry" for label in verdicts.keys() - labels.keys()]
+    for entry in claims:
+        label = entry.get("label")
+        missing = sorted(name for name in FIELDS if not entry.get(name))
+        if missing:
+            faults.append(f"{label}: no {', '.join(missing)}")
+            continue
+        if items.get(label) != entry["item"]:
+            faults.append(f"{label}: the paper has {items.get(label, 'no such item')}, the entry {entry['item']}")
+        if entry["status"] not in STATUSES:
+            faults.append(f"{label}: unknown status {entry['status']!r}")
+        if entry["status"] == "holds corrected" and not entry.get("errata"):
+            faults.append(f"{label}: corrected by no erratum")
+        faults += [f"{label}: no erratum {e}" for e in entry.get("errata", []) if e not in errata]
+        faults += [f"{label}: no function {name}" for name in entry["functions"] if not has_name(name)]
+        if whole:
+            faults += [f"{label}: no test {node}" for node in entry["tests"] if not has_test(root, node)]
+        recorded = verdicts.get(label, {})
+        for chapter, verdict in recorded.items():
+            if verdict != entry["status"]:
+                faults.append(f"{label}: the map says {entry['status']!r}, {chapter} recorded {verdict!r}")
+        if not recorded and entry["chapter"] in chapters:
+            faults.append(f"{label}: no page has recorded a verdict")
+    return sorted(faults)
+
+
+def xref(domain, kind, target, text, docname):
+    """A reference that Sphinx resolves later, and reports if it cannot."""
+    node = addnodes.pending_xref("", refdomain=domain, reftype=kind, reftarget=target, refdoc=docname, refexplicit=True)
+    node["refwarn"] = True
+    node += nodes.inline("", text, classes=["xref", domain, f"{domain}-{kind}"])
+    return node
+
+
+class ClaimsDirective(SphinxDirective):
+    """The table of all items, and how many have which status."""
+
+    def run(self):
+        chapters = {name for name in self.env.found_docs if name.startswith("chapters/")}
+        claims, verdicts = read_claims(ROOT), read_verdicts(ROOT, chapters)
+        for path in ("book/claims.yml", "book/paper_items.csv", "book/errata.md"):
+            self.env.note_dependency(str(ROOT / path))
+        faults = find_faults(ROOT, claims, read_items(ROOT), chapters, verdicts)
+        for fault in faults:
+            logger.warning("claim map: %s", fault, location=(self.env.docname, self.lineno))
+        if faults:
+            return [nodes.paragraph("", "The claim map has faults; see the messages of the build.")]
+        counts = Counter(entry["status"] for entry in claims)
+        summary = nodes.paragraph(classes=["claims-summary"])
+        summary += nodes.Text(f"{len(claims)} items: ")
+        summary += nodes.Text(", ".join(f"{n} {status}" for status, n in counts.most_common()) + ".")
+        group = nodes.tgroup("", *(nodes.colspec(colwidth=w) for w in (18, 40, 16, 26)), cols=4)
+        heads = ("Item", "What it says", "Status", "Where it is checked")
+        group += nodes.thead("", nodes.row("", *(nodes.entry("", nodes.paragraph("", head)) for head in heads)))
+        group += nodes.tbody("", *(self.row(entry, verdicts.get(entry["label"], {})) for entry in claims))
+        return [summary, nodes.table("", group, classes=["claims"])]
+
+    def row(self, entry, recorded):
+        """One item."""
+        label, docname = entry["label"], self.env.docname
+        item = nodes.paragraph()
+        if entry["chapter"] not in self.env.found_docs:
+            item += nodes.strong("", entry["item"])
+        elif "anchor" in entry:
+            item += xref("std", "ref", entry["anchor"], entry["item"], docname)
+        else:
+            item += xref("prf", "ref", label, entry["item"], docname)
+        item += nodes.Text(f" ({entry['title']})")
+        text, messages = self.parse_inline(entry["statement"])
+        status = nodes.paragraph("", "", nodes.inline("", entry["status"], classes=["claim-status"]))
+        if entry.get("errata"):
+            page = next(
+                p for p in ("chapters/13_errata", "book/errata") if p in self.env.found_docs or p == "book/errata"
+            )
+            status += nodes.Text(" ")
+            status += xref("std", "doc", f"/{page}", ", ".join(entry["errata"]), docname)
+        places = nodes.paragraph(classes=["claim-places"])
+        for chapter in sorted({entry["chapter"], *recorded}):
+            if chapter in self.env.found_docs:
+                places += [xref("std", "doc", f"/{chapter}", short_title(chapter), docname), nodes.Text(", ")]
+        for name in entry["functions"]:
+            places += [xref("py", "obj", name, name.removeprefix("rrl."), docname), nodes.Text(", ")]
+        places.pop()
+        tests = nodes.paragraph(classes=["claim-tests"])
+        tests += nodes.literal("", "\n".join(entry["tests"]))
+        cells = ([item], [nodes.paragraph("", "", *text), *messages], [status], [places, tests])
+        kind = label.split("-")[0]
+        classes = [f"kind-{kind}", "status-" + entry["status"].replace(" ", "-"), f"in-{Path(entry['chapter']).name}"]
+        return nodes.row("", *(nodes.entry("", *cell) for cell in cells), ids=[f"claim-{label}"], classes=classes)
+
+
+def short_title(chapter):
+    """Name a page as in "chapter 3" (chapters/03_ridge) or "appendix A" (chapters/A_ridge_proof)."""
+    number = Path(chapter).name.split("_")[0]
+    return f"chapter {int(number)}" if number.isdigit() else f"appendix {number}"
+
+
+def check_anchors(app, env):
+    """Report the entries whose box or figure is not on the page that they name."""
+    if PAGE not in env.found_docs:
+        return
+    boxes, labels = getattr(env, "proof_list", {}), env.domains["std"].labels
+    for entry in read_claims(ROOT):
+        chapter, anchor = entry.get("chapter"), entry.get("anchor")
+        if chapter in env.found_docs:
+            at = labels.get(anchor, ("none",))[0] if anchor else boxes.get(entry["label"], {}).get("docname", "none")
+            if at != chapter:
+                logger.warning(
+                    "claim map: %s has no anchor %s in %s",
+                    entry["item"],
+                    anchor or entry["label"],
+                    chapter,
+                    location=PAGE,
+                )
+
+
+def link_back(app, doctree, docname):
+    """Put a link to the claim map below every box and figure that the map names."""
+    if PAGE not in app.env.found_docs or not docname.startswith("chapters/"):
+        return
+    names = {entry.get("anchor", entry["label"]): entry for entry in read_claims(ROOT)}
+    for node in list(doctree.findall(lambda n: isinstance(n, (nodes.figure, nodes.Element)) and n.get("ids"))):
+        entry = next((names[i] for i in node["ids"] if i in names), None)
+        if entry is None or not (node.get("realtype") or isinstance(node, (nodes.figure, nodes.container))):
+            continue
+        address = app.builder.get_relative_uri(docname, PAGE) + f"#claim-{entry['label']}"
+        link = nodes.reference("", f"{entry['item']} in the claim map", refuri=address, internal=True)
+        below = nodes.paragraph("", "", link, classes=["claim-link"])
+        node.parent.insert(node.parent.index(node) + 1, below)
+
+
+def setup(app):
+    """Register with Sphinx."""
+    app.add_directive("rrl-claims", ClaimsDirective)
+    app.connect("env-check-consistency", check_anchors)
+    app.connect("doctree-resolved", link_back)
+    app.add_css_file("claims.css")
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,75 @@
+// The claim map's filters. Without this script the page is the whole table.
+"use strict";
+
+for (const table of document.querySelectorAll("table.claims")) {
+  const rows = [...table.querySelectorAll("tbody tr")];
+  const cell = (row, i) => row.cells[i].textContent.trim();
+  const part = (row, prefix) =>
+    [...row.classList].find((name) => name.startsWith(prefix)).slice(prefix.length);
+  const kinds = {
+    def: "definitions", asm: "assumptions", prop: "propositions", lem: "lemmas", thm: "theorems",
+    cor: "corollaries", alg: "algorithms", fig: "figures", tab: "tables",
+  };
+  const chapter = (name) => {
+    const number = name.split("_")[0];
+    return (/^\d+$/.test(number) ? `chapter ${Number(number)}` : `appendix ${number}`);
+  };
+  const columns = [
+    ["Kind", (row) => part(row, "kind-"), (value) => kinds[value]],
+    ["Status", (row) => part(row, "status-"), (value) => value.replaceAll("-", " ")],
+    ["Chapter", (row) => part(row, "in-"), chapter],
+  ];
+
+  const form = document.createElement("form");
+  form.className = "claims-filter";
+  form.setAttribute("role", "search");
+  form.setAttribute("aria-label", "Filter the claim map");
+  const add = (name, control) => {
+    const label = document.createElement("label");
+    label.append(name, control);
+    form.append(label);
+    return control;
+  };
+  const text = add("Text", Object.assign(document.createElement("input"), { type: "search" }));
+  const selects = columns.map(([name, value, title]) => {
+    const select = add(name, document.createElement("select"));
+    select.append(new Option("all", ""));
+    const values = [...new Set(rows.map(value))];
+    for (const one of name === "Chapter" ? values.sort() : values) select.append(new Option(title(one), one));
+    return select;
+  });
+  const reset = Object.assign(document.createElement("button"), { type: "button", textContent: "Show all" });
+  const count = document.createElement("output");
+  form.append(reset, count);
+  const target = table.closest(".pst-scrollable-table-container, .table-wrapper") ?? table;
+  target.before(form);
+
+  const contents = rows.map((row) => row.textContent.toLowerCase());
+  const apply = () => {
+    const words = text.value.toLowerCase().split(/\s+/).filter(Boolean);
+    let shown = 0;
+    rows.forEach((row, i) => {
+      const fits = words.every((word) => contents[i].includes(word)) &&
+        selects.every((select, j) => !select.value || columns[j][1](row) === select.value);
+      row.hidden = !fits;
+      shown += fits;
+    });
+    count.textContent = `${shown} of ${rows.length} items`;
+  };
+  form.addEventListener("input", apply);
+  form.addEventListener("submit", (event) => event.preventDefault());
+  const showAll = () => {
+    form.reset();
+    apply();
+  };
+  reset.addEventListener("click", showAll);
+  // A link to a row must find it, whatever is filtered.
+  addEventListener("hashchange", () => {
+    const row = document.getElementById(location.hash.slice(1));
+    if (row?.hidden) {
+      showAll();
+      row.scrollIntoView();
+    }
+  });
+  apply();
+}
