@@ -170,9 +170,11 @@ class ClaimsDirective(SphinxDirective):
         for name in entry["functions"]:
             places += [xref("py", "obj", name, name.removeprefix("rrl."), docname), nodes.Text(", ")]
         places.pop()
-        tests = nodes.paragraph(classes=["claim-tests"])
-        tests += nodes.literal("", "\n".join(entry["tests"]))
-        cells = ([item], [nodes.paragraph("", "", *text), *messages], [status], [places, tests])
+        n_tests = f"{len(entry['tests'])} test{'s' * (len(entry['tests']) > 1)}"
+        tests = [nodes.raw("", f'<details class="claim-tests"><summary>{n_tests}</summary>', format="html")]
+        tests += [nodes.paragraph("", "", nodes.literal("", node)) for node in entry["tests"]]
+        tests += [nodes.raw("", "</details>", format="html")]
+        cells = ([item], [nodes.paragraph("", "", *text), *messages], [status], [places, *tests])
         kind = label.split("-")[0]
         classes = [f"kind-{kind}", "status-" + entry["status"].replace(" ", "-"), f"in-{Path(entry['chapter']).name}"]
         return nodes.row("", *(nodes.entry("", *cell) for cell in cells), ids=[f"claim-{label}"], classes=classes)
