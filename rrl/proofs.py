@@ -73,6 +73,20 @@ class InequalityLedger:
         self.rows.append((step, ratios, holds))
         return largest
 
+    def ratios(self, step):
+        """The ratios of one step, as a flat array; a KeyError if there is no such step."""
+        for name, ratios, _ in self.rows:
+            if name == step:
+                return ratios
+        raise KeyError(step)
+
+    def holds(self, beginning):
+        """Tell whether all steps hold whose names begin so; a KeyError if there is none."""
+        found = [holds for step, _, holds in self.rows if step.startswith(beginning)]
+        if not found:
+            raise KeyError(beginning)
+        return all(found)
+
     def table(self):
         """Show the record as a table, one inequality a row.
 
@@ -102,21 +116,21 @@ class InequalityLedger:
             }
         )
 
-    def draw(self, ax, floor=1e-3):
+    def draw(self, ax, limits=(1e-3, 1e2)):
         """Draw each inequality as a line from the 5% quantile of its ratios to the largest, with the median.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes
             Where to draw; the ratio is on a logarithmic axis.
-        floor : float, default=1e-3
-            Ratios below it are drawn there.
+        limits : (float, float), default=(1e-3, 1e2)
+            Ratios outside are drawn at the ends.
         """
         from .plotting import COLORS
 
         places = range(len(self.rows), 0, -1)
         for place, (_, ratios, holds) in zip(places, self.rows):
-            low, median, high = np.maximum(np.quantile(ratios, [0.05, 0.5, 1]), floor)
+            low, median, high = np.clip(np.quantile(ratios, [0.05, 0.5, 1]), *limits)
             color = COLORS[0] if holds else COLORS[1]
             ax.plot([low, high], [place, place], "-", marker="", color=color, linewidth=1.5)
             ax.plot(median, place, "|", color=color, markersize=9, markeredgewidth=2)

@@ -45,6 +45,20 @@ def test_no_instance_is_no_check():
         InequalityLedger().check("step", [], 1.0)
 
 
+def test_steps_are_found_by_name():
+    ledger = InequalityLedger()
+    ledger.check("1  first", [1.0, 2.0], 2.0)
+    ledger.check("1  second", 1.0, 2.0)
+    ledger.check("2  third", 3.0, 2.0, holds=False)
+    assert ledger.ratios("1  first").tolist() == [0.5, 1.0]
+    assert ledger.holds("1  ")
+    assert not ledger.holds("2")
+    assert not ledger.holds("")
+    for lookup in (ledger.ratios, ledger.holds):
+        with pytest.raises(KeyError, match="fourth"):
+            lookup("fourth")
+
+
 def test_the_table_counts_what_broke(monkeypatch):
     ledger = InequalityLedger()
     ledger.check("good", [1.0, 2.0, 3.0], 4.0)
@@ -60,14 +74,14 @@ def test_the_table_counts_what_broke(monkeypatch):
         ledger.table()
 
 
-def test_the_drawing_names_every_step_and_keeps_to_the_floor():
+def test_the_drawing_names_every_step_and_keeps_to_its_limits():
     ledger = InequalityLedger()
     ledger.check("good", [0.0, 0.0, 1.0], 2.0)
-    ledger.check("bad", 3.0, 2.0, holds=False)
+    ledger.check("bad", 300.0, 2.0, holds=False)
     fig, ax = plt.subplots()
-    ledger.draw(ax, floor=0.01)
+    ledger.draw(ax, limits=(0.01, 20))
     assert [label.get_text() for label in ax.get_yticklabels()] == ["good", "bad"]
     drawn = np.concatenate([line.get_xdata() for line in ax.lines])
     assert drawn.min() == 0.01
-    assert drawn.max() == 1.5
+    assert drawn.max() == 20
     plt.close(fig)
