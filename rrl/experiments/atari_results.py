@@ -1,54 +1,226 @@
 """Figure 2 as numbers, from the records of the Atari experiment."""
 
+import datetime
+
 import numpy as np
 
-from rrl.experiments.atari import VARIANTS
+from rrl.experiments.atari import EXPERT_SEED, LAST_GAMES, SCALES, VARIANTS
 from rrl.experiments.store import unit_key, unpack_array
 from rrl.pqn.agreement import agreement_report
 
-__all__ = ["table"]
+__all__ = ["costs", "curves", "q_values", "share_of_ties", "table"]
 
 
-def table(records):
-    """Figure 2 as numbers: one row a game and variant, from the records of `rrl.experiments.atari.main`.
+def _gathered(records):
+    """Pairs of a run's record and its Q-values by study (game, planned steps, variant, hold-out) and seed.
 
-    Parameters
-    ----------
-    records : list of dict
-        As `main` or ``RunStore(folder).records()`` gives them; the expert's run is left out.
-
-    Returns
-    -------
-    list of dict
-        ``game``, ``variant``, ``seeds``, ``steps`` (fewest and most), ``complete``, ``final`` (mean over
-        the runs' last 20 training games), ``final_error`` (1.96 standard errors over runs), ``greedy``
-        (mean score of greedy games), and what `rrl.pqn.agreement.agreement_report` gives for the hold-out.
+    Runs of different plans never mix: a longer Breakout is another study.
     """
     trained = {unit_key(r["unit"]): r for r in records if r["unit"]["experiment"] == "atari"}
     groups = {}
     for record in records:
         unit = record["unit"]
         if unit["experiment"] == "atari-holdout" and unit["run"] in trained:
-            own = groups.setdefault((unit["game"], unit["variant"], unit["holdout"]), {})
-            own[unit["seed"]] = (trained[unit["run"]], unpack_array(record["result"]["q"]))
+            run = trained[unit["run"]]
+            study = (unit["game"], run["unit"]["settings"]["total_steps"], unit["variant"], unit["holdout"])
+            groups.setdefault(study, {})[unit["seed"]] = (run, record)
+    order = sorted(groups, key=lambda g: (g[0], g[1], g[3], list(VARIANTS).index(g[2])))
+    return {study: dict(sorted(groups[study].items())) for study in order}
+
+
+def q_values(records):
+    """Unrounded Q-values on the hold-out states.
+
+    Parameters
+    ----------
+    records : list of dict
+        As `rrl.experiments.atari.main` or ``RunStore(folder).records()`` gives them.
+
+    Returns
+    -------
+    dict
+        Key (game, planned steps, hold-out digest), value a dict of variant to an array of float32 of shape
+        (seeds, states, actions), seeds in ascending order.
+    """
+    found = {}
+    for (game, steps, variant, states), runs in _gathered(records).items():
+        stack = np.stack([unpack_array(record["result"]["q"]) for _, record in runs.values()])
+        found.setdefault((game, steps, states), {})[variant] = stack
+    return found
+
+
+def table(records, *, seed=0):
+    """Figure 2 as numbers: one row a game, plan and variant, from the records of `rrl.experiments.atari.main`.
+
+    Parameters
+    ----------
+    records : list of dict
+        As `main` or ``RunStore(folder).records()`` gives them; the expert's run is left out.
+    seed : int
+        Seeds the bootstrap and the random tie-breaks.
+
+    Returns
+    -------
+    list of dict
+        ``game``, ``total_steps`` (planned), ``variant``, ``holdout``, ``source`` of the hold-out, ``seeds``,
+        ``steps`` (fewest and most done), ``complete``; ``finals`` (each run's mean over its last 20 training
+        games), their mean ``final``, ``final_error`` (1.96 standard errors over runs, None for one run) and
+        ``final_interval`` (bootstrap over runs, 95%); ``greedies`` (each run's mean score of greedy games),
+        their mean ``greedy`` and ``greedy_error``; ``expert`` (each run's agreement with the expert); and what
+        `rrl.pqn.agreement.agreement_report` gives for the hold-out.
+    """
     rows = []
-    for game, variant, states in sorted(groups, key=lambda g: (g[0], list(VARIANTS).index(g[1]))):
-        pairs = [pair for _, pair in sorted(groups[game, variant, states].items())]
-        results = [record["result"] for record, _ in pairs]
+    for (game, total_steps, variant, states), runs in _gathered(records).items():
+        results = [run["result"] for run, _ in runs.values()]
+        answers = [record["result"] for _, record in runs.values()]
+        q = np.stack([unpack_array(answer["q"]) for answer in answers])
+        step = next(iter(runs.values()))[0]["unit"]["settings"]["grid_step"]
         finals = np.array([r["final_mean"] for r in results], dtype=float)
-        step = pairs[0][0]["unit"]["settings"]["grid_step"]
+        greedies = np.array([np.mean(r["evaluation"]["scores"]) for r in results])
         rows.append(
             {
                 "game": game,
+                "total_steps": total_steps,
                 "variant": variant,
                 "holdout": states,
-                "seeds": sorted(groups[game, variant, states]),
+                "source": answers[0]["source"],
+                "seeds": list(runs),
                 "steps": (min(r["steps"] for r in results), max(r["steps"] for r in results)),
                 "complete": all(r["complete"] for r in results),
+                "finals": finals.tolist(),
                 "final": float(finals.mean()),
-                "final_error": float(1.96 * finals.std(ddof=1) / np.sqrt(len(finals))) if len(finals) > 1 else None,
-                "greedy": float(np.mean([r["evaluation"]["scores"] for r in results])),
-                **agreement_report(np.stack([q for _, q in pairs]), step),
+                "final_error": _error(finals),
+                "final_interval": _mean_interval(finals, seed),
+                "greedies": greedies.tolist(),
+                "greedy": float(greedies.mean()),
+                "greedy_error": _error(greedies),
+                "expert": [answer["agreement_with_expert"] for answer in answers],
+                **(agreement_report(q, step, seed) if len(q) > 1 else {}),
             }
         )
     return rows
+
+
+def _error(values):
+    """1.96 standard errors of the mean; None for one value."""
+    return float(1.96 * values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else None
+
+
+def _mean_interval(values, seed, n_resamples=10_000):
+    """95% percentile interval of the mean, resampling the values."""
+    drawn = np.random.default_rng(seed).integers(len(values), size=(n_resamples, len(values)))
+    return tuple(np.quantile(values[drawn].mean(1), [0.025, 0.975]).tolist())
+
+
+def share_of_ties(plain, rounded, own):
+    """Share of a gain in agreement that is gone when ties are broken at random.
+
+    Parameters
+    ----------
+    plain : float
+        Agreement of the runs without rounding.
+    rounded : float
+        Agreement of the runs with rounding, ties to the first action.
+    own : float
+        The same with ties broken by each run on its own.
+
+    Returns
+    -------
+    float
+        ``(rounded - own) / (rounded - plain)``: 0 if ties do not matter, 1 if nothing is left of the gain,
+        above 1 if less than nothing is. NaN where there is no gain.
+
+    Examples
+    --------
+    >>> from rrl.experiments.atari_results import share_of_ties
+    >>> share_of_ties(0.25, 0.75, 0.5), share_of_ties(0.25, 0.75, 0.25), share_of_ties(0.5, 0.25, 0.25)
+    (0.5, 1.0, nan)
+    """
+    return (rounded - own) / (rounded - plain) if rounded > plain else float("nan")
+
+
+def curves(records, window=LAST_GAMES):
+    """Returns over training: running means over each run's last games.
+
+    Parameters
+    ----------
+    records : list of dict
+    window : int
+        Games in a mean; the first points average what there is.
+
+    Returns
+    -------
+    list of dict
+        ``game``, ``total_steps``, ``variant``, ``seed``, ``step`` (int array: when each game ended) and
+        ``score`` (float array: mean score of the last games).
+    """
+    found = []
+    for record in records:
+        unit = record["unit"]
+        if unit["experiment"] != "atari" or unit["seed"] == EXPERT_SEED:
+            continue
+        scores = unpack_array(record["result"]["games"]["score"]).astype(float)
+        sums = np.concatenate([[0.0], np.cumsum(scores)])
+        ends = np.arange(1, len(scores) + 1)
+        starts = np.maximum(ends - window, 0)
+        names = {key: unit[key] for key in ("game", "variant", "seed")}
+        steps = unpack_array(record["result"]["games"]["step"])
+        score = (sums[ends] - sums[starts]) / (ends - starts)
+        found.append(
+            {**names, "total_steps": unit["settings"]["total_steps"], "step": steps, "score": score},
+        )
+    return sorted(found, key=lambda c: (c["game"], c["total_steps"], list(VARIANTS).index(c["variant"]), c["seed"]))
+
+
+def costs(records):
+    """Speed of the recorded training on each machine, and what the paper's scale would take there.
+
+    The time is that of the wall clock while any recorded run trained or was evaluated: runs that trained at
+    the same time are counted once.
+
+    Parameters
+    ----------
+    records : list of dict
+
+    Returns
+    -------
+    list of dict
+        For each machine ``processor``, ``cores``, ``device`` (of torch), ``gpu`` (or None), ``runs``,
+        ``run_steps`` (environment steps of all runs), ``hours``, ``steps_a_second``, ``paper_hours`` (for all
+        runs of the paper's scale at that speed).
+    """
+    machines, cards = {}, {}
+    for record in records:
+        hardware = record["provenance"]["hardware"]
+        place = (hardware["processor"], hardware["cores"])
+        if hardware["gpu"]:
+            cards.setdefault(place, hardware["gpu"])
+        if record["unit"]["experiment"] == "atari":
+            machines.setdefault((*place, record["result"]["device"]), []).append(record)
+    paper = SCALES["paper"]
+    paper_steps = paper["total_steps"] * paper["n_seeds"] * len(paper["games"]) * len(VARIANTS)
+    found = []
+    for (processor, cores, device), own in machines.items():
+        spans = []
+        for record in own:
+            start = datetime.datetime.fromisoformat(record["provenance"]["started"]).timestamp()
+            spans.append((start, start + record["provenance"]["seconds"]))
+        seconds, end = 0.0, -np.inf
+        for start, stop in sorted(spans):
+            seconds += max(0.0, stop - max(start, end))
+            end = max(end, stop)
+        steps = sum(record["result"]["steps"] for record in own)
+        found.append(
+            {
+                "processor": processor,
+                "cores": cores,
+                "device": device,
+                "gpu": None if device == "cpu" else cards.get((processor, cores)),
+                "runs": len(own),
+                "run_steps": steps,
+                "hours": seconds / 3600,
+                "steps_a_second": steps / seconds,
+                "paper_hours": paper_steps / (steps / seconds) / 3600,
+            }
+        )
+    return found

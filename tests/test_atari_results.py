@@ -1,0 +1,114 @@
+"""What chapter 11 reads from Atari records: studies kept apart, running means, ties' share, speeds."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rrl.experiments.atari import EXPERT_SEED, VARIANTS, holdout_unit, units
+from rrl.experiments.atari_results import costs, curves, q_values, share_of_ties, table
+from rrl.experiments.store import RunStore, pack_array, unit_key
+from rrl.pqn import action_agreement, rounded_actions
+
+RECORDED = Path(__file__).parents[1] / "book" / "results" / "atari"
+
+
+class States:
+    """A hold-out's name."""
+
+    def __init__(self, digest):
+        self.digest = digest
+
+
+def made(game, total_steps, n_seeds, *, started="2026-01-01T00:00:00+00:00", seconds=100.0, device="cuda", gpu="G"):
+    """Records as the experiment writes them, with the seed in every score."""
+    records, rng = [], np.random.default_rng(total_steps)
+    for unit in units("reduced", games=[game], total_steps=total_steps, n_seeds=n_seeds):
+        k = list(VARIANTS).index(unit["variant"])
+        scores = 10.0 * k + unit["seed"] + np.arange(30.0)
+        games = {"step": pack_array(np.arange(30, dtype=np.int32) * 8), "score": pack_array(scores.astype(np.float32))}
+        result = {"games": games, "final_mean": scores[-20:].mean(), "steps": total_steps, "complete": True}
+        result |= {"evaluation": {"scores": [k, k + 2.0]}, "device": device}
+        hardware = {"processor": "P", "cores": 4, "gpu": None}
+        origin = {"hardware": hardware, "started": started, "seconds": seconds}
+        records.append({"unit": unit, "result": result, "provenance": origin})
+        q = pack_array(rng.normal(size=(50, 4)).astype(np.float32))
+        answer = {"q": q, "source": "recorded:x", "agreement_with_expert": 0.5}
+        origin = {**origin, "hardware": {**hardware, "gpu": gpu}}
+        records.append({"unit": holdout_unit(unit, States(game)), "result": answer, "provenance": origin})
+    return records
+
+
+def test_studies_never_mix():
+    """A longer plan of the same game, and another game, get rows of their own."""
+    records = made("breakout", 2048, 3) + made("breakout", 4096, 2) + made("mspacman", 2048, 2)
+    rows = table(records)
+    assert [(r["game"], r["total_steps"], r["variant"]) for r in rows] == [
+        (game, steps, variant)
+        for game, steps in (("breakout", 2048), ("breakout", 4096), ("mspacman", 2048))
+        for variant in VARIANTS
+    ]
+    assert [r["seeds"] for r in rows[::4]] == [[0, 1, 2], [0, 1], [0, 1]]
+    row = rows[1]  # quantised, the first study
+    finals = [10 + seed + np.arange(10, 30).mean() for seed in range(3)]
+    assert row["finals"] == finals and row["final_error"] == pytest.approx(1.96 * 1 / math.sqrt(3))
+    assert row["final_interval"] == pytest.approx((finals[0], finals[2]))  # one resample in 27 is the least
+    assert row["greedy"] == 2 and row["greedy_error"] == 0 and row["expert"] == [0.5] * 3
+    stacks = q_values(records)
+    assert list(stacks) == [
+        ("breakout", 2048, "breakout"),
+        ("breakout", 4096, "breakout"),
+        ("mspacman", 2048, "mspacman"),
+    ]
+    q = stacks["breakout", 2048, "breakout"]["quantised"]
+    assert q.shape == (3, 50, 4) and row["agreement"] == action_agreement(rounded_actions(q, 0.4)).mean
+
+
+def test_one_run_has_no_agreement():
+    rows = table(made("breakout", 2048, 1))
+    assert len(rows) == 4 and "agreement" not in rows[0] and rows[0]["final_error"] is None
+
+
+def test_curves_are_means_of_the_last_games():
+    records = made("breakout", 2048, 2)
+    expert = {**records[0], "unit": {**records[0]["unit"], "seed": EXPERT_SEED}}
+    found = curves([*records, expert], window=4)
+    assert [(c["variant"], c["seed"]) for c in found] == [(v, s) for v in VARIANTS for s in (0, 1)]
+    first = found[1]
+    want = [1 + np.arange(max(0, k - 3), k + 1).mean() for k in range(30)]
+    assert first["score"] == pytest.approx(want) and first["step"].tolist() == list(range(0, 240, 8))
+
+
+def test_share_of_ties():
+    assert share_of_ties(0.2, 0.6, 0.5) == pytest.approx(0.25)
+    assert share_of_ties(0.2, 0.6, 0.1) > 1 and share_of_ties(0.2, 0.6, 0.6) == 0
+    assert math.isnan(share_of_ties(0.6, 0.6, 0.1))
+
+
+def test_costs_count_the_wall_clock_once():
+    """Eight runs at the same time, four that overlap them, four later; a CPU apart."""
+    records = made("breakout", 2000, 2, seconds=100.0)
+    records += made("breakout", 4000, 1, started="2026-01-01T00:01:00+00:00", seconds=80.0)
+    records += made("mspacman", 1500, 1, started="2026-01-02T00:00:00+00:00", seconds=60.0)
+    records += made("mspacman", 1100, 1, device="cpu", gpu=None, seconds=50.0)
+    gpu, cpu = costs(records)
+    steps = 8 * 2000 + 4 * 4000 + 4 * 1500
+    assert (gpu["gpu"], gpu["runs"], gpu["run_steps"]) == ("G", 16, steps)
+    assert gpu["hours"] == pytest.approx((140 + 60) / 3600) and gpu["steps_a_second"] == pytest.approx(steps / 200)
+    assert gpu["paper_hours"] == pytest.approx(1.2e9 / (steps / 200) / 3600)
+    assert cpu["gpu"] is None and cpu["steps_a_second"] == pytest.approx(4 * 1100 / 50)
+
+
+def test_what_is_recorded():
+    """Every record is used, and what the chapter says of ties can be computed."""
+    records = RunStore(RECORDED).records()
+    rows = table(records)
+    trained = [r for r in records if r["unit"]["experiment"] == "atari" and r["unit"]["seed"] != EXPERT_SEED]
+    assert sum(len(r["seeds"]) for r in rows) == len(trained) == len(curves(records))
+    assert len({unit_key(r["unit"]) for r in trained}) == len(trained)
+    for row in rows:
+        mine = [c for c in curves(records) if (c["game"], c["variant"]) == (row["game"], row["variant"])]
+        lasts = [c["score"][-1] for c in mine if c["total_steps"] == row["total_steps"]]
+        assert lasts == pytest.approx(row["finals"])
+    assert all(0 < cost["steps_a_second"] < 1e6 for cost in costs(records))
