@@ -18,7 +18,7 @@ from rrl.experiments import atari as experiment  # noqa: E402
 from rrl.experiments.atari_results import table  # noqa: E402
 from rrl.experiments.store import RunStore, pack_array, unit_key, unpack_array  # noqa: E402
 from rrl.pqn import PQNConfig, Step  # noqa: E402
-from rrl.pqn.atari import AtariPool, GameTracker, play  # noqa: E402
+from rrl.pqn.atari import AtariPool, GameTracker, action_names, play  # noqa: E402
 
 # The pool -----------------------------------------------------------------------------------------
 
@@ -92,7 +92,16 @@ def test_play_scores_whole_games():
     assert np.array_equal(same.scores, games.scores)
 
 
+def test_action_names(capfd):
+    assert action_names("breakout") == ["noop", "fire", "right", "left"]
+    assert action_names("mspacman")[:5] == ["noop", "up", "right", "left", "down"]
+    assert len(action_names("mspacman")) == AtariPool("mspacman", 1).n_actions == 9
+    assert capfd.readouterr().err == ""
+
+
 def test_unknown_games():
+    with pytest.raises(ValueError, match="game must be one of"):
+        action_names("chess")
     with pytest.raises(ValueError, match="game must be one of"):
         AtariPool("chess", 1)
     with pytest.raises(ValueError, match="game must be one of"):
@@ -106,6 +115,7 @@ def test_unknown_games():
     [
         ("ale_py.vector_env", lambda: AtariPool("breakout", 1)),
         ("ale_py", lambda: rom_digest("breakout")),
+        ("ale_py", lambda: action_names("breakout")),
         ("minari", lambda: holdout("breakout", source="minari")),
         ("cv2", lambda: preprocess_raw(np.zeros((1, 210, 160, 3), np.uint8))),
     ],

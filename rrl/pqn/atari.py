@@ -6,7 +6,7 @@ import numpy as np
 
 from rrl.pqn.config import Step
 
-__all__ = ["AtariPool", "GameTracker", "Games", "play"]
+__all__ = ["AtariPool", "GameTracker", "Games", "action_names", "play"]
 
 GAMES = {"breakout": "breakout", "mspacman": "ms_pacman", "pong": "pong"}
 
@@ -27,6 +27,27 @@ PREPROCESSING = {
     "life_loss_info": True,
     "reward_clipping": False,
 }
+
+
+def action_names(game):
+    """Names of a game's actions, in the order of their numbers.
+
+    Examples
+    --------
+    >>> from rrl.pqn.atari import action_names
+    >>> action_names("breakout")
+    ['noop', 'fire', 'right', 'left']
+    """
+    if game not in GAMES:
+        raise ValueError(f"game must be one of {sorted(GAMES)}, got {game!r}")
+    try:
+        import ale_py
+    except ImportError as error:
+        raise ImportError("Atari needs ale-py: pip install 'rrl[experiments]'") from error
+    ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)  # else it greets on standard error
+    emulator = ale_py.ALEInterface()
+    emulator.loadROM(ale_py.roms.get_rom_path(GAMES[game]))
+    return [action.name.lower() for action in emulator.getMinimalActionSet()]
 
 
 class GameTracker:
