@@ -142,7 +142,7 @@ class ClaimsDirective(SphinxDirective):
         heads = ("Item", "What it says", "Status", "Where it is checked")
         group += nodes.thead("", nodes.row("", *(nodes.entry("", nodes.paragraph("", head)) for head in heads)))
         group += nodes.tbody("", *(self.row(entry, verdicts.get(entry["label"], {})) for entry in claims))
-        return [summary, nodes.table("", group, classes=["claims"])]
+        return [summary, nodes.table("", group, classes=["cards", "claims"])]
 
     def row(self, entry, recorded):
         """One item."""
@@ -183,6 +183,8 @@ class ClaimsDirective(SphinxDirective):
 def short_title(chapter):
     """Name a page as in "chapter 3" (chapters/03_ridge) or "appendix A" (chapters/A_ridge_proof)."""
     number = Path(chapter).name.split("_")[0]
+    if number == "00":
+        return "start page"
     return f"chapter {int(number)}" if number.isdigit() else f"appendix {number}"
 
 

@@ -194,4 +194,5 @@ def setup(app):
     app.connect("missing-reference", resolve_public_name)
     app.add_css_file("book.css")
     app.setup_extension("book_claims")
+    app.setup_extension("book_notation")
     return {"parallel_read_safe": True, "parallel_write_safe": True}
