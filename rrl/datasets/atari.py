@@ -244,7 +244,7 @@ def holdout(game, *, source="auto", n_states=1_500, recording=None):
         raise ValueError(f"source must be 'auto', 'minari' or 'recorded', got {source!r}")
     if recording is None and source != "recorded":
         try:
-            return _holdout(_from_minari(MINARI_IDS[game]), f"minari:{MINARI_IDS[game]}", n_states, {})
+            return evenly_spaced(_from_minari(MINARI_IDS[game]), f"minari:{MINARI_IDS[game]}", n_states, {})
         except (FileNotFoundError, ImportError):
             if source == "minari":
                 raise
@@ -254,10 +254,11 @@ def holdout(game, *, source="auto", n_states=1_500, recording=None):
             raise FileNotFoundError(f"no hold-out of {game}: neither {MINARI_IDS[game]} on disk nor {name} recorded")
         recording = json.loads((DATA / name).read_text(encoding="utf-8"))
     details = {**recording["details"], "scores": [episode["score"] for episode in recording["episodes"]]}
-    return _holdout(replay(recording), f"recorded:{name}", n_states, details)
+    return evenly_spaced(replay(recording), f"recorded:{name}", n_states, details)
 
 
-def _holdout(episodes, source, n_states, details):
+def evenly_spaced(episodes, source, n_states, details):
+    """A `Holdout` of so many states of episodes (observations, actions), evenly spaced over all steps."""
     total = sum(len(actions) for _, actions in episodes)
     chosen = np.unique(np.linspace(0, total - 1, min(n_states, total)).round().astype(int))
     starts = np.cumsum([0, *(len(actions) for _, actions in episodes)])

@@ -1,28 +1,27 @@
 """Figure 2: quantised and regularised PQN on MsPacman and Breakout (Section 6.2, Appendix E).
 
 Two kinds of unit: ``atari`` trains one run and plays it greedily; ``atari-holdout`` takes its network's
-Q-values on the hold-out states. Networks lie in ``networks/`` beside the records, outside git.
+Q-values on the hold-out states.
 """
 
 import dataclasses
 import functools
-import hashlib
 import json
 import math
-import os
 import time
 from pathlib import Path
 
 import numpy as np
 
 from rrl.datasets.atari import holdout, record_episodes
-from rrl.experiments.store import RunStore, pack_array, unit_key
-from rrl.pqn.atari import AtariPool, play
+from rrl.experiments import pqn_runs
+from rrl.experiments.pqn_runs import LAST_GAMES, VARIANTS, Study, config_of, greedy_policy, holdout_unit, load_network
+from rrl.experiments.store import RunStore, unit_key
+from rrl.pqn.atari import AtariPool
 from rrl.pqn.config import PQNConfig
-from rrl.pqn.network import StackedQNetwork, greedy_actions, quantise, require_torch
-from rrl.pqn.train import Trainer, train
+from rrl.pqn.network import Architecture, StackedQNetwork, require_torch
 
-__all__ = ["GAMES", "SCALES", "TABLE_1", "VARIANTS", "config", "main", "make_holdout", "units"]
+__all__ = ["GAMES", "LAST_GAMES", "SCALES", "TABLE_1", "VARIANTS", "config", "main", "make_holdout", "units"]
 
 # Table 1 of the paper: name there, name and value here.
 TABLE_1 = {
@@ -47,12 +46,6 @@ GAMES = {
     "breakout": {"exploration_fraction": 0.3, "weight_decay": 0.2, "grid_step": 0.4},
     "mspacman": {"exploration_fraction": 0.25, "weight_decay": 0.1, "grid_step": 0.4},
 }
-VARIANTS = {
-    "plain": (),
-    "quantised": ("grid_step",),
-    "regularised": ("weight_decay",),
-    "both": ("grid_step", "weight_decay"),
-}
 # The reduced scale keeps every setting but the number of steps (and of seeds and games).
 SCALES = {
     "paper": {"games": ("mspacman", "breakout"), "total_steps": 10_000_000, "n_seeds": 15},
@@ -61,7 +54,14 @@ SCALES = {
 # A plain run of this seed plays the recorded hold-out; it is never compared.
 EXPERT_SEED = 1000
 EVALUATION = {"max_steps": 4_500, "patience": 500}
-LAST_GAMES = 20
+
+
+def make_pool(game, n, n_threads=0):
+    """The environments of the experiment."""
+    return AtariPool(game, n, n_threads)
+
+
+STUDY = Study(make_pool, Architecture(), EVALUATION)
 
 
 def config(game, variant, total_steps=10_000_000):
@@ -118,146 +118,8 @@ def units(scale="reduced", *, games=None, total_steps=None, n_seeds=None):
     ]
 
 
-def _policy(network, theta, configs, noise=None):
-    """Greedy actions as in training (rounded outputs, ties to the lowest index), for a pool.
-
-    `noise` = (probability, generator) replaces some actions by random ones.
-    """
-    torch = require_torch()
-    steps = [c.grid_step * c.round_acting for c in configs]
-    steps = torch.tensor(steps, dtype=torch.float32, device=theta.device).reshape(-1, 1, 1)
-
-    def act(observations, _):
-        batch = observations.reshape(len(configs), -1, *observations.shape[1:])
-        with torch.no_grad():
-            q = quantise(network(theta, batch), steps)
-        actions = greedy_actions(q).cpu().numpy().ravel()
-        if noise:
-            probability, rng = noise
-            random = rng.integers(network.n_actions, size=len(actions))
-            actions = np.where(rng.random(len(actions)) < probability, random, actions)
-        return actions
-
-    return act
-
-
-def _network_path(folder, unit):
-    return Path(folder) / "networks" / f"{unit_key(unit)}.safetensors"
-
-
-def _save_network(folder, unit, row):
-    from safetensors.torch import save_file
-
-    path = _network_path(folder, unit)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(f".{os.getpid()}.part")
-    save_file({"theta": row.cpu().contiguous()}, part)
-    os.replace(part, path)
-    return hashlib.sha256(row.cpu().numpy().tobytes()).hexdigest()
-
-
-def _load_network(folder, unit):
-    from safetensors.torch import load_file
-
-    path = _network_path(folder, unit)
-    if not path.exists():
-        raise FileNotFoundError(f"no network {path.name} in {path.parent}: train that run again to have it")
-    return load_file(path)["theta"]
-
-
-def train_units(batch, *, folder, device="cpu", conv=None, n_threads=0, deadline=math.inf, log_every=0):
-    """Train units of one game together, play them, and yield their results.
-
-    A run that the deadline cut has ``complete: False`` in its result.
-    """
-    torch = require_torch()
-    if len({unit["game"] for unit in batch}) > 1:
-        raise ValueError("units that train together must be of one game")
-    game, runs = batch[0]["game"], [(u["seed"], _config_of(u)) for u in batch]
-    digest = hashlib.sha256("".join(map(unit_key, batch)).encode()).hexdigest()[:16]
-    checkpoint = Path(folder) / "networks" / f"checkpoint-{digest}.safetensors"
-    checkpoint.parent.mkdir(parents=True, exist_ok=True)
-    trainer = Trainer(runs, lambda n: AtariPool(game, n, n_threads), device=device, conv=conv)
-    start, first = time.monotonic(), trainer.iteration
-
-    def log(t):
-        if log_every and t.iteration % log_every == 0:
-            speed = (t.iteration - first) * t.config.n_envs * t.config.n_steps * t.n_runs
-            means = [round(float(np.mean([s for _, s in g[-LAST_GAMES:]])), 2) if g else None for g in t.games]
-            report = {"step": t.step_count(), "run_steps_a_second": round(speed / (time.monotonic() - start))}
-            print(json.dumps(report | {"means": means} | t.curve[-1]), flush=True)
-
-    complete = train(trainer, checkpoint=checkpoint, deadline=deadline, after=log)
-    seconds = time.monotonic() - start
-    policy = _policy(trainer.network, trainer.theta, trainer.configs)
-    n = trainer.config.n_envs
-    # One game in each of its environments: a new pool takes a fifth of a second for each of them.
-    seeds = np.tile(np.random.default_rng([2, 25]).integers(2**31 - 1, size=n), len(runs))
-    games = play(policy, trainer.env, seeds, **EVALUATION)
-    for k, unit in enumerate(batch):
-        steps, scores = zip(*trainer.games[k]) if trainer.games[k] else ((), ())
-        curve = trainer.curve[:: max(1, len(trainer.curve) // 100)]
-        own = slice(k * n, (k + 1) * n)
-        yield {
-            "complete": complete,
-            "steps": trainer.step_count(),
-            "exact_resume": trainer.restarts == 0,
-            "restarts": trainer.restarts,
-            "games": {
-                "step": pack_array(np.array(steps, np.int32)),
-                "score": pack_array(np.array(scores, np.float32)),
-            },
-            "final_mean": float(np.mean(scores[-LAST_GAMES:])) if scores else None,
-            "curve": {
-                "step": [c["step"] for c in curve],
-                **{key: [round(c[key][k], 6) for c in curve] for key in ("loss", "mean_q", "ties")},
-            },
-            "evaluation": {
-                "policy": "greedy",
-                **EVALUATION,
-                "scores": games.scores[own],
-                "truncated": games.truncated[own],
-                "lengths": [len(a) for a in games.actions[own]],
-            },
-            "network_sha256": _save_network(folder, unit, trainer.theta[k]),
-            "device": str(trainer.device),
-            "conv": trainer.network.conv,
-            "tf32": {"conv": torch.backends.cudnn.allow_tf32, "matmul": torch.backends.cuda.matmul.allow_tf32},
-            "trained_together": len(batch),
-            "train_seconds": round(seconds, 1),
-        }
-    checkpoint.unlink()
-
-
-def _config_of(unit):
-    settings = dict(unit["settings"])
-    return PQNConfig(**{**settings, "adam_betas": tuple(settings["adam_betas"])})
-
-
-def holdout_unit(unit, states):
-    """The unit that takes a trained unit's Q-values on a `Holdout`."""
-    names = {key: unit[key] for key in ("game", "variant", "seed")}
-    return {"experiment": "atari-holdout", "run": unit_key(unit), "holdout": states.digest, **names}
-
-
-def q_values(unit, *, trained, states, folder, device="cpu"):
-    """Unrounded Q-values of a trained unit on the hold-out states, and its agreement with the expert."""
-    torch = require_torch()
-    run = trained[unit["run"]]
-    n_actions = AtariPool(unit["game"], 1).n_actions
-    network = StackedQNetwork(1, states.observations.shape[1:], n_actions)
-    theta = _load_network(folder, run)[None].to(device)
-    with torch.no_grad():
-        parts = [network(theta, part[None])[0].cpu() for part in np.array_split(states.observations, 16)]
-    q = torch.cat(parts).numpy()
-    actions = quantise(q, _config_of(run).grid_step).argmax(1)
-    return {
-        "q": pack_array(q),
-        "actions": pack_array(actions.astype(np.int8)),
-        "agreement_with_expert": float((actions == states.actions).mean()),
-        "source": states.source,
-        "details": states.details,
-    }
+train_units = functools.partial(pqn_runs.train_units, STUDY)
+q_values = functools.partial(pqn_runs.q_values, STUDY)
 
 
 def make_holdout(unit, folder, *, device="cpu", n_games=8, noise=0.01):
@@ -266,10 +128,10 @@ def make_holdout(unit, folder, *, device="cpu", n_games=8, noise=0.01):
     A little noise keeps the games from being one game.
     """
     torch = require_torch()
-    theta = _load_network(folder, unit)[None].to(torch.device(device))
+    theta = load_network(folder, unit)[None].to(torch.device(device))
     pool = AtariPool(unit["game"], 1)
     network = StackedQNetwork(1, pool.observation_shape, pool.n_actions)
-    policy = _policy(network, theta, [_config_of(unit)], (noise, np.random.default_rng(EXPERT_SEED)))
+    policy = greedy_policy(network, theta, [config_of(unit)], (noise, np.random.default_rng(EXPERT_SEED)))
     names = {key: unit[key] for key in ("variant", "seed")}
     details = {
         "expert": f"plain PQN after {unit['settings']['total_steps']} steps, not among the compared runs",

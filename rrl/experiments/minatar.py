@@ -1,0 +1,289 @@
+"""Figure 2's question on MinAtar: quantised and regularised PQN, on a laptop.
+
+``minatar`` units train one run and play it greedily; ``minatar-holdout`` units take its network's Q-values
+on the hold-out states, which games of a plain run of its own (`EXPERT_SEED`) pass through.
+"""
+
+import dataclasses
+import functools
+import hashlib
+import json
+import math
+import os
+from pathlib import Path
+
+import numpy as np
+
+from rrl.datasets.atari import evenly_spaced
+from rrl.experiments import pqn_runs
+from rrl.experiments.pqn_runs import VARIANTS, Study, config_of, greedy_policy, holdout_unit, load_network
+from rrl.experiments.store import RunStore, pack_array, unit_key, unpack_array
+from rrl.pqn.atari import play
+from rrl.pqn.config import PQNConfig
+from rrl.pqn.minatar import MinAtarPool
+from rrl.pqn.network import Architecture, StackedQNetwork, require_torch
+
+__all__ = ["CHOICES", "GAMES", "SCALES", "config", "holdout", "main", "units"]
+
+# Rounding is about 4 % of the mean value of a plain run's last tenth (its expert's record), to one digit.
+GAMES = {
+    "breakout": {"grid_step": 0.1, "weight_decay": 0.2},
+    "space_invaders": {"grid_step": 0.1, "weight_decay": 0.2},
+    "asterix": {"grid_step": 0.1, "weight_decay": 0.2},
+}
+# Table 1 of the paper, but for the learning rate: the one that Gallici et al. (2025) use on MinAtar.
+LEARNING_RATE = 5e-4
+# MinAtar's usual network (Young and Tian 2019), with PQN's LayerNorm.
+ARCHITECTURE = Architecture(convs=((16, 3, 1),), dense=(128,), scale=1.0)
+MAX_STEPS = 5_000
+LIMITS = {"max_steps": MAX_STEPS, "patience": 500}
+EXPERT_SEED = 1000
+
+# What the paper leaves open, one change of the quantised variant a line, and the sensitivity to the grid step.
+CHOICES = {
+    "round acting only": {"round_targets": False},
+    "round targets only": {"round_acting": False},
+    "loss, straight through": {"round_loss": "straight-through"},
+    "loss, plain": {"round_loss": "plain"},
+    "ties at random, shared": {"tie_break": "shared"},
+    "ties at random, own": {"tie_break": "independent"},
+    "step / 4": {"grid_step": 0.25},
+    "step / 2": {"grid_step": 0.5},
+    "step x 2": {"grid_step": 2.0},
+    "step x 4": {"grid_step": 4.0},
+    "trace through ends": {"trace_through_ends": True},
+}
+SCALES = {
+    "quick": {"games": ("breakout",), "variants": ("plain", "both"), "total_steps": 51_200, "n_seeds": 3},
+    "full": {"games": tuple(GAMES), "variants": tuple(VARIANTS), "total_steps": 1_000_000, "n_seeds": 15},
+}
+CHOICES_SCALE = {"total_steps": 500_000, "n_seeds": 5}
+# Runs that train together: more would leave the cache, fewer would wait for Python.
+SEEDS_TOGETHER = 5
+
+
+def make_pool(game, n, n_threads=0):
+    """The environments of the experiment: MinAtar's own rules, and a time limit."""
+    del n_threads  # one core steps faster than the networks learn
+    return MinAtarPool(game, n, max_steps=MAX_STEPS)
+
+
+STUDY = Study(make_pool, ARCHITECTURE, LIMITS)
+
+
+def config(game, variant="plain", total_steps=1_000_000, choice=None):
+    """Settings of a variant of a game, or of the quantised one with one of `CHOICES`.
+
+    Examples
+    --------
+    >>> from rrl.experiments.minatar import config
+    >>> config("breakout", "both").weight_decay
+    0.2
+    >>> config("breakout", "quantised", choice="round acting only").round_targets
+    False
+    """
+    if game not in GAMES:
+        raise ValueError(f"game must be one of {sorted(GAMES)}, got {game!r}")
+    if variant not in VARIANTS:
+        raise ValueError(f"variant must be one of {sorted(VARIANTS)}, got {variant!r}")
+    if choice is not None and choice not in CHOICES:
+        raise ValueError(f"choice must be one of {sorted(CHOICES)}, got {choice!r}")
+    own = {key: GAMES[game][key] for key in VARIANTS[variant]}
+    change = dict(CHOICES[choice]) if choice else {}
+    if "grid_step" in change:
+        change["grid_step"] *= GAMES[game]["grid_step"]
+    return PQNConfig(total_steps=total_steps, learning_rate=LEARNING_RATE, **(own | change))
+
+
+def _unit(game, variant, seed, total_steps, choice=None):
+    settings = dataclasses.asdict(config(game, variant, total_steps, choice))
+    unit = {"experiment": "minatar", "game": game, "variant": variant, "seed": seed, "max_game_steps": MAX_STEPS}
+    return unit | ({"choice": choice} if choice else {}) | {"settings": settings}
+
+
+def units(scale="quick", study="figure", *, games=None, variants=None, total_steps=None, seeds=None):
+    """The training units of a scale: blocks of a few seeds, in each every game and variant.
+
+    Parameters
+    ----------
+    scale : {"quick", "full"}
+    study : {"figure", "choices"}
+        Figure 2's four variants; or what the paper leaves open, on the first game.
+    games, variants, total_steps, seeds : optional
+        In place of the scale's own.
+
+    Returns
+    -------
+    list of dict
+
+    Examples
+    --------
+    >>> from rrl.experiments.minatar import units
+    >>> len(units("quick")), len(units("full"))
+    (6, 180)
+    """
+    if scale not in SCALES:
+        raise ValueError(f"scale must be one of {sorted(SCALES)}, got {scale!r}")
+    if study not in ("figure", "choices"):
+        raise ValueError(f"study must be 'figure' or 'choices', got {study!r}")
+    plan = SCALES[scale]
+    if study == "choices":
+        plan = plan | ({} if scale == "quick" else CHOICES_SCALE) | {"games": plan["games"][:1]}
+    steps = total_steps or plan["total_steps"]
+    seeds = list(seeds if seeds is not None else range(plan["n_seeds"]))
+    blocks = [seeds[i : i + SEEDS_TOGETHER] for i in range(0, len(seeds), SEEDS_TOGETHER)]
+    kinds = [(variant, None) for variant in variants or plan["variants"]]
+    if study == "choices":
+        kinds = [("plain", None), ("quantised", None), *(("quantised", choice) for choice in CHOICES)]
+    return [
+        _unit(game, variant, seed, steps, choice)
+        for block in blocks
+        for game in games or plan["games"]
+        for seed in block
+        for variant, choice in kinds
+    ]
+
+
+def _together(planned):
+    """Batches that may train together: one game, one block of seeds, the same shared settings."""
+    groups = {}
+    for unit in planned:
+        key = (unit["game"], unit["seed"] // SEEDS_TOGETHER, unit["settings"]["trace_through_ends"])
+        groups.setdefault(key, []).append(unit)
+    return list(groups.values())
+
+
+def record_games(unit, folder, *, n_games=8, noise=0.01):
+    """Play games with a trained unit's network, now and then at random, and keep them as seeds and actions.
+
+    Parameters
+    ----------
+    unit : dict
+    folder : path
+        Of the run store.
+    n_games : int
+    noise : float
+        Chance of a random action, so that the games do not resemble each other.
+
+    Returns
+    -------
+    dict
+        Plain JSON, for `holdout`.
+    """
+    pool = make_pool(unit["game"], n_games)
+    network = StackedQNetwork(1, pool.observation_shape, pool.n_actions, ARCHITECTURE)
+    theta = load_network(folder, unit)[None]
+    policy = greedy_policy(network, theta, [config_of(unit)], (noise, np.random.default_rng(EXPERT_SEED)))
+    seeds = list(range(9000, 9000 + n_games))
+    games = play(policy, pool, seeds, **LIMITS)
+    episodes = [
+        {"seed": seed, "score": float(score), "truncated": bool(cut), "actions": pack_array(actions)}
+        for seed, score, cut, actions in zip(seeds, games.scores, games.truncated, games.actions, strict=True)
+    ]
+    return {
+        "game": unit["game"],
+        "max_game_steps": MAX_STEPS,
+        "expert": {"steps": unit["settings"]["total_steps"], "seed": unit["seed"], "noise": noise},
+        "episodes": episodes,
+        "sha256": _digest(_play_again(unit["game"], episodes)),
+    }
+
+
+def _play_again(game, episodes):
+    """What an expert saw before each of its actions, and the actions, one pair a game."""
+    pool = make_pool(game, len(episodes))
+    observation = pool.reset(np.array([episode["seed"] for episode in episodes]))
+    actions = [unpack_array(episode["actions"]) for episode in episodes]
+    seen = []
+    for t in range(max(map(len, actions))):
+        seen.append(observation)
+        observation = pool.step(np.array([a[min(t, len(a) - 1)] for a in actions])).observation
+    seen = np.stack(seen, 1)
+    return [(own[: len(a)], a) for own, a in zip(seen, actions, strict=True)]
+
+
+def _digest(played):
+    return hashlib.sha256(b"".join(np.ascontiguousarray(seen).tobytes() for seen, _ in played)).hexdigest()
+
+
+def holdout(recording, *, n_states=1_500):
+    """States of recorded games, evenly spaced over all of their steps.
+
+    Parameters
+    ----------
+    recording : dict
+        Of `record_games`; ``holdout_GAME.recording`` beside the records.
+    n_states : int
+        At most so many states.
+
+    Returns
+    -------
+    rrl.datasets.atari.Holdout
+
+    Raises
+    ------
+    ValueError
+        If the games replay to other states.
+    """
+    played = _play_again(recording["game"], recording["episodes"])
+    if _digest(played) != recording["sha256"]:
+        raise ValueError(
+            f"the recorded games of {recording['game']} replay to other states than those of the recording"
+        )
+    details = {**recording["expert"], "scores": [episode["score"] for episode in recording["episodes"]]}
+    return evenly_spaced(played, f"recorded:minatar_{recording['game']}", n_states, details)
+
+
+def _expert_states(game, total_steps, *, folder, work):
+    """The hold-out of a game; its expert is trained first where there is no recording yet."""
+    path = Path(folder) / f"holdout_{game}_{total_steps}.recording"
+    if not path.exists():
+        expert = _unit(game, "plain", EXPERT_SEED, total_steps)
+        RunStore(folder).run([expert], work, batch=1)
+        part = path.with_suffix(f".{os.getpid()}.part")
+        part.write_text(json.dumps(record_games(expert, folder), indent=1), encoding="utf-8")
+        os.replace(part, path)
+    return holdout(json.loads(path.read_text("utf-8")))
+
+
+def main(scale="quick", *, folder, study="figure", jobs=1, log_every=0, executor=None, **plan):
+    """Train what is not yet recorded, then take Q-values on the hold-out; the command line's entry.
+
+    Parameters
+    ----------
+    scale : {"quick", "full"}
+    folder : path
+        Of the run store.
+    study : {"figure", "choices"}
+    jobs : int
+        Processes; the runs of a block of seeds are shared among them.
+    log_every : int
+        Print a line of JSON every so many iterations; 0 for none.
+    executor : concurrent.futures.Executor, optional
+        See `rrl.experiments.store.RunStore.run`.
+    **plan
+        `games`, `variants`, `total_steps`, `seeds` of `units`.
+
+    Returns
+    -------
+    list of dict
+        The records of the plan, as far as they are done.
+    """
+    require_torch().set_num_threads(1)
+    store = RunStore(folder)
+    planned = units(scale, study, **plan)
+    work = functools.partial(_train, folder=folder, log_every=log_every)
+    for batch in _together(planned):
+        states = _expert_states(batch[0]["game"], batch[0]["settings"]["total_steps"], folder=folder, work=work)
+        todo = store.todo(batch)
+        store.run(batch, work, jobs=jobs, batch=max(1, math.ceil(len(todo) / jobs)), executor=executor)
+        trained = {unit_key(unit): unit for unit in batch}
+        answer = functools.partial(pqn_runs.q_values, STUDY, trained=trained, states=states, folder=folder)
+        store.run([holdout_unit(unit, states) for unit in batch], answer, progress=False)
+    return store.records()
+
+
+def _train(batch, **options):
+    """`train_units` on one thread, in this process or another."""
+    require_torch().set_num_threads(1)
+    yield from pqn_runs.train_units(STUDY, batch, **options)
