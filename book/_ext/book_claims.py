@@ -45,6 +45,13 @@ def read_verdicts(root, chapters):
     return found
 
 
+def read_errata(root):
+    """Numbers of the errata: headings of the chapter on them, or else the index."""
+    chapter, index = root / "notebooks" / "13_errata.md", root / "book" / "errata.md"
+    pattern, path = (r"^### (E\d+):", chapter) if chapter.is_file() else (r"^\| (E\d+) \|", index)
+    return set(re.findall(pattern, path.read_text(encoding="utf-8"), re.M))
+
+
 def has_name(path):
     """Tell whether a dotted name below rrl exists."""
     parts = path.split(".")
@@ -82,8 +89,7 @@ def find_faults(root, claims, items, chapters, verdicts):
     """
     from rrl.claims import STATUSES
 
-    whole, faults = (root / "tests").is_dir(), []
-    errata = set(re.findall(r"^\| (E\d+) \|", (root / "book" / "errata.md").read_text(encoding="utf-8"), re.M))
+    whole, faults, errata = (root / "tests").is_dir(), [], read_errata(root)
     labels = Counter(entry.get("label") for entry in claims)
     faults += [f"{items[label]} ({label}) has no entry" for label in items.keys() - labels.keys()]
     faults += [f"{label} has {n} entries" for label, n in labels.items() if n > 1]
@@ -127,7 +133,7 @@ class ClaimsDirective(SphinxDirective):
     def run(self):
         chapters = {name for name in self.env.found_docs if name.startswith("chapters/")}
         claims, verdicts = read_claims(ROOT), read_verdicts(ROOT, chapters)
-        for path in ("book/claims.yml", "book/paper_items.csv", "book/errata.md"):
+        for path in ("book/claims.yml", "book/paper_items.csv"):
             self.env.note_dependency(str(ROOT / path))
         faults = find_faults(ROOT, claims, read_items(ROOT), chapters, verdicts)
         for fault in faults:
@@ -157,12 +163,12 @@ class ClaimsDirective(SphinxDirective):
         item += nodes.Text(f" ({entry['title']})")
         text, messages = self.parse_inline(entry["statement"])
         status = nodes.paragraph("", "", nodes.inline("", entry["status"], classes=["claim-status"]))
-        if entry.get("errata"):
-            page = next(
-                p for p in ("chapters/13_errata", "book/errata") if p in self.env.found_docs or p == "book/errata"
-            )
+        for number in entry.get("errata", []):
             status += nodes.Text(" ")
-            status += xref("std", "doc", f"/{page}", ", ".join(entry["errata"]), docname)
+            if "chapters/13_errata" in self.env.found_docs:
+                status += xref("std", "ref", number.lower(), number, docname)
+            else:
+                status += xref("std", "doc", "/book/errata", number, docname)
         places = nodes.paragraph(classes=["claim-places"])
         for chapter in sorted({entry["chapter"], *recorded}):
             if chapter in self.env.found_docs:
