@@ -35,7 +35,7 @@ def test_run_status_show(tiny, tmp_path, capsys):
 
     assert rrl("status", "--folder", tmp_path) == 0
     lines = {tuple(line.split()[:2]): line for line in capsys.readouterr().out.splitlines()}
-    assert lines["cartpole", "full"].endswith("2 of 2 records") and len(lines) == 4
+    assert lines["cartpole", "full"].endswith("2 of 2 records") and len(lines) == 6
     assert lines["cartpole", "quick"].endswith("0 of 2 records")
 
     record = RunStore(tmp_path).records()[0]

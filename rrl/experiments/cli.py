@@ -45,6 +45,8 @@ def _planned(experiment, scale, args):
     module = _module(experiment)
     if experiment == "cartpole":
         return module.units(scale, getattr(args, "study", "all"), data=module.load(args.data))
+    if experiment == "minatar":
+        return module.units(scale, getattr(args, "study", "figure"))
     return module.units(_scale(experiment, scale))
 
 
@@ -54,9 +56,12 @@ def _run(args):
     if args.resume and not status["done"]:
         raise ValueError(f"nothing to resume: {folder} has no record of this plan")
     print(f"{args.experiment}, {args.scale}: {status['done']} of {status['planned']} units recorded", flush=True)
-    options = {"folder": folder, "jobs": args.jobs or (os.cpu_count() or 1 if args.experiment == "cartpole" else 1)}
+    jobs = 1 if args.experiment == "atari" else os.cpu_count() or 1
+    options = {"folder": folder, "jobs": args.jobs or jobs}
     if args.experiment == "cartpole":
         options |= {"study": args.study, "source": args.data}
+    elif args.experiment == "minatar":
+        options |= {"study": args.study}
     with contextlib.ExitStack() as stack:
         if args.dask:
             options["executor"] = _dask(args, stack)
@@ -134,10 +139,10 @@ def _parser():
     here = _available()
     run.add_argument("experiment", choices=here, help="; ".join(f"{name}: {what}" for name, what in here.items()))
     run.add_argument("--scale", choices=("quick", "full"), default="quick")
-    run.add_argument("--jobs", type=int, metavar="N", help="processes (default: all cores for cartpole, else 1)")
+    run.add_argument("--jobs", type=int, metavar="N", help="processes (default: 1 for atari, else all cores)")
     run.add_argument("--dask", metavar="ADDRESS", help="scheduler of a Dask cluster, in place of own processes")
     run.add_argument("--resume", action="store_true", help="insist that there are records to go on from")
-    run.add_argument("--study", default="figure", help="cartpole: a study's name, or all (default: figure)")
+    run.add_argument("--study", default="figure", help="cartpole: a study's name, or all; minatar: figure or choices")
     status = commands.add_parser("status", help="one line an experiment and scale")
     show = commands.add_parser("show", help="print a record, or list them")
     show.add_argument("key", nargs="?", metavar="RUN", help="first letters of a record's name (default: list them)")

@@ -100,6 +100,12 @@ def load_network(folder, unit):
     return load_file(path)["theta"]
 
 
+def checkpoint_path(folder, batch):
+    """Where the units of a batch, in this order, keep their state while they train."""
+    digest = hashlib.sha256("".join(map(unit_key, batch)).encode()).hexdigest()[:16]
+    return Path(folder) / "networks" / f"checkpoint-{digest}.safetensors"
+
+
 def train_units(study, batch, *, folder, device="cpu", conv=None, n_threads=0, deadline=math.inf, log_every=0):
     """Train units of one game together, play them, and yield their results.
 
@@ -109,8 +115,7 @@ def train_units(study, batch, *, folder, device="cpu", conv=None, n_threads=0, d
     if len({unit["game"] for unit in batch}) > 1:
         raise ValueError("units that train together must be of one game")
     game, runs = batch[0]["game"], [(u["seed"], config_of(u)) for u in batch]
-    digest = hashlib.sha256("".join(map(unit_key, batch)).encode()).hexdigest()[:16]
-    checkpoint = Path(folder) / "networks" / f"checkpoint-{digest}.safetensors"
+    checkpoint = checkpoint_path(folder, batch)
     checkpoint.parent.mkdir(parents=True, exist_ok=True)
     pool = functools.partial(study.make_env, game, n_threads=n_threads)
     trainer = Trainer(runs, pool, architecture=study.architecture, device=device, conv=conv)

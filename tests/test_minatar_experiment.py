@@ -1,0 +1,122 @@
+"""Figure 2's question on MinAtar: the plan, the recorded games, and the whole experiment in small."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+pytest.importorskip("numba")
+pytest.importorskip("torch")
+
+from rrl.experiments import minatar as experiment
+from rrl.experiments.cli import main as command
+from rrl.experiments.pqn_runs import config_of
+from rrl.experiments.store import RunStore, pack_array, unit_key, unpack_array
+from rrl.pqn import PQNConfig, quantise
+from rrl.pqn.train import Trainer
+
+
+def test_settings_are_table_1_but_for_the_learning_rate():
+    plain, default = experiment.config("breakout"), PQNConfig(total_steps=1_000_000)
+    assert dataclasses.replace(plain, learning_rate=default.learning_rate) == default
+    both = experiment.config("asterix", "both")
+    assert both.grid_step == experiment.GAMES["asterix"]["grid_step"] > 0 and both.weight_decay == 0.2
+    half = experiment.config("breakout", "quantised", choice="step / 2")
+    assert half.grid_step == experiment.GAMES["breakout"]["grid_step"] / 2 and half.weight_decay == 0
+
+
+def test_every_choice_changes_the_settings():
+    base = experiment.config("breakout", "quantised")
+    changed = {choice: experiment.config("breakout", "quantised", choice=choice) for choice in experiment.CHOICES}
+    assert len({base, *changed.values()}) == 1 + len(changed)
+
+
+def test_the_plan():
+    full = experiment.units("full")
+    assert len(full) == len({unit_key(u) for u in full}) == 3 * 4 * 15
+    # A run that is stopped early has some seeds of every game, rather than one whole game.
+    assert {u["game"] for u in full[:60]} == set(experiment.GAMES) and {u["seed"] for u in full[:60]} == set(range(5))
+    choices = experiment.units("full", "choices")
+    assert len(choices) == 5 * (2 + len(experiment.CHOICES)) and {u["game"] for u in choices} == {"breakout"}
+    groups = experiment._together(choices)
+    assert sorted(u["seed"] for g in groups for u in g) == sorted(u["seed"] for u in choices)
+    assert all(len({u["settings"]["trace_through_ends"] for u in g}) == 1 for g in groups)
+    assert json.loads(json.dumps(full)) == json.loads(json.dumps([*full]))
+    assert config_of(json.loads(json.dumps(full[-1]))) == experiment.config(full[-1]["game"], full[-1]["variant"])
+
+
+@pytest.mark.parametrize(
+    "bad", [("huge",), ("full", "figures"), ("quick", "figure", "pong"), ("quick", "figure", None, ["best"])]
+)
+def test_unknown_names_are_refused(bad):
+    names = dict(zip(("games", "variants"), ([bad[2]] if len(bad) > 2 and bad[2] else None, *bad[3:])))
+    with pytest.raises(ValueError, match=r"must be (one of|'figure')"):
+        experiment.units(*bad[:2], **names)
+    with pytest.raises(ValueError, match="choice must be one of"):
+        experiment.config("breakout", choice="none of these")
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("minatar")
+    return folder, experiment.main("quick", folder=folder, total_steps=3072, seeds=[0, 1], log_every=2)
+
+
+def test_the_whole_experiment(recorded, monkeypatch):
+    folder, records = recorded
+    kinds = sorted((r["unit"]["experiment"], r["unit"]["variant"], r["unit"]["seed"]) for r in records)
+    assert kinds == sorted(
+        [("minatar", "plain", 1000)]
+        + [(e, v, s) for e in ("minatar", "minatar-holdout") for v in ("plain", "both") for s in (0, 1)]
+    )
+    by_key = {unit_key(r["unit"]): r for r in records}
+    for record in records:
+        unit, result = record["unit"], record["result"]
+        if unit["experiment"] == "minatar":
+            assert result["complete"] and result["steps"] == 3072 and result["exact_resume"]
+            assert len(result["evaluation"]["scores"]) == 8
+        else:
+            q, step = unpack_array(result["q"]), by_key[unit["run"]]["unit"]["settings"]["grid_step"]
+            assert np.array_equal(unpack_array(result["actions"]), quantise(q, step).argmax(1))
+    monkeypatch.setattr(experiment.pqn_runs, "train_units", lambda *_, **__: pytest.fail("trained twice"))
+    assert len(experiment.main("quick", folder=folder, total_steps=3072, seeds=[0, 1])) == len(records)
+
+
+def test_a_recording_replays_to_the_same_states(recorded):
+    folder, records = recorded
+    recording = json.loads((folder / "holdout_breakout_3072.recording").read_text())
+    states = experiment.holdout(recording, n_states=50)
+    assert states.digest in {r["unit"].get("holdout") for r in records} or len(states.observations) == 50
+    assert states.observations.shape[1:] == (4, 10, 10) and len(states.actions) == len(states.observations) <= 50
+    assert states.details["seed"] == experiment.EXPERT_SEED and len(states.details["scores"]) == 8
+    actions = unpack_array(recording["episodes"][0]["actions"]).copy()
+    actions[0] = 2 - actions[0] // 2
+    damaged = {**recording, "episodes": [{**recording["episodes"][0], "actions": pack_array(actions)}]}
+    with pytest.raises(ValueError, match="replay to other states"):
+        experiment.holdout(damaged)
+
+
+def test_a_killed_run_goes_on_bit_for_bit(tmp_path):
+    """Killed after a checkpoint, resumed, the record equals that of an undisturbed run."""
+    units = experiment.units("quick", total_steps=4096, seeds=[3], variants=["both"])
+    (whole,) = experiment._train(units, folder=tmp_path / "a")
+    trainer = Trainer(
+        [(3, config_of(units[0]))], lambda n: experiment.make_pool("breakout", n), architecture=experiment.ARCHITECTURE
+    )
+    trainer.iterate(), trainer.iterate()
+    experiment.pqn_runs.checkpoint_path(tmp_path / "b", units).parent.mkdir(parents=True)
+    trainer.save(experiment.pqn_runs.checkpoint_path(tmp_path / "b", units))
+    (resumed,) = experiment._train(units, folder=tmp_path / "b")
+    assert resumed["network_sha256"] == whole["network_sha256"] and resumed["exact_resume"]
+    assert resumed["games"] == whole["games"] and resumed["curve"] == whole["curve"]
+    assert not list((tmp_path / "b/networks").glob("checkpoint*"))
+
+
+def test_the_command_line_knows_it(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(experiment.SCALES["quick"], "total_steps", 1024)
+    monkeypatch.setitem(experiment.SCALES["quick"], "n_seeds", 1)
+    assert command(["run", "minatar", "--folder", str(tmp_path), "--jobs", "1"]) == 0
+    assert command(["status", "--folder", str(tmp_path)]) == 0
+    assert "minatar    quick  2 of 2 records" in capsys.readouterr().out
+    assert len(RunStore(tmp_path).records("minatar-holdout")) == 2
