@@ -1,0 +1,230 @@
+"""Build the lecture slides: decks in plain Markdown, with figures and numbers taken from the executed notebooks.
+
+Reveal.js comes from the package sphinx-revealjs and MathJax from sphinx-mathjax-offline, so that the
+slides need neither Node.js nor a network.
+"""
+
+import argparse
+import ast
+import base64
+import html
+import importlib.util
+import json
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import yaml
+from markdown_it import MarkdownIt
+from mdit_py_plugins.dollarmath import dollarmath_plugin
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import get_lexer_by_name
+from run_notebooks import write_atomic
+
+ROOT = Path(__file__).resolve().parents[1]
+NUMBER = re.compile(r"\{glue:text\}`([\w-]+)(?::([^`]+))?`")
+REVEAL_FILES = ("dist/reset.css", "dist/reveal.css", "dist/reveal.js", "plugin/notes/notes.js", "LICENSE")
+PAGE = """\
+<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}: slides</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="reveal/reset.css">
+<link rel="stylesheet" href="reveal/reveal.css">
+<link rel="stylesheet" href="slides.css">
+<style>{code_style}</style>
+<script>MathJax = {{ tex: {{ macros: {macros} }}, options: {{ enableMenu: false }} }};</script>
+<script defer src="{mathjax}/tex-chtml.js"></script>
+</head>
+<body>
+<div class="reveal"><div class="slides">
+{sections}
+</div></div>
+<script src="reveal/reveal.js"></script>
+<script src="reveal/notes.js"></script>
+<script>
+Reveal.initialize({{
+  width: 1280, height: 720, margin: 0.02, center: false, hash: true, slideNumber: "c/t", transition: "none",
+  pdfSeparateFragments: false, plugins: [RevealNotes],
+}});
+</script>
+</body>
+</html>
+"""
+
+
+class SlideError(Exception):
+    """A deck asks for what there is not."""
+
+
+def read_deck(path):
+    """Read a deck; return its header and the Markdown of its slides."""
+    found = re.match(r"---\n(.*?)\n---\n(.*)", path.read_text(encoding="utf-8"), re.S)
+    header = yaml.safe_load(found[1]) if found else {}
+    if not found or not {"title", "subtitle", "minutes"} <= header.keys():
+        raise SlideError(f"slides/{path.name} needs a header with title, subtitle and minutes")
+    return header, [text.strip() for text in re.split(r"^---$", found[2], flags=re.M)]
+
+
+def find_decks(root):
+    """Paths of the decks in their order."""
+    return sorted((root / "slides").glob("[!.]*.md"))
+
+
+def read_results(root):
+    """Collect figures (chapter, scale, text, image) and numbers of the executed notebooks, by name."""
+    figures, numbers = {}, {}
+    for path in sorted((root / "chapters").glob("[!.]*.ipynb")):
+        record = root / "chapters" / ".runs" / f"{path.stem}.json"
+        scale = json.loads(record.read_text(encoding="utf-8"))["scale"] if record.is_file() else "unknown"
+        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+            shown = cell["metadata"].get("mystnb", {})
+            for output in cell.get("outputs", ()):
+                data, glued = output.get("data", {}), output.get("metadata", {}).get("scrapbook", {})
+                if glued:
+                    numbers[glued["name"]] = data.get(f"{glued['mime_prefix']}text/plain")
+                for mime, suffix in (("image/svg+xml", "svg"), ("image/png", "png")):
+                    if mime in data and "name" in shown.get("figure", {}):
+                        content = "".join(data[mime])
+                        content = content.encode() if suffix == "svg" else base64.b64decode(content)
+                        name, text = shown["figure"]["name"], shown["image"]["alt"]
+                        figures.setdefault(name, (path.stem, scale, text.strip(), suffix, content))
+    return figures, numbers
+
+
+def put_numbers(text, numbers):
+    """Replace each glue role by the value that the notebook computed."""
+
+    def value(match):
+        name, form = match.groups()
+        if numbers.get(name) is None:
+            raise SlideError(f"no executed notebook computes the number {name!r}")
+        return format(ast.literal_eval("".join(numbers[name])), form or "")
+
+    return NUMBER.sub(value, text)
+
+
+def make_renderer():
+    """Make the Markdown renderer: formulas as MathJax reads them, code highlighted."""
+
+    def colour(code, language, _):
+        return highlight(code, get_lexer_by_name(language), HtmlFormatter(nowrap=True)) if language else ""
+
+    def formula(content, options):
+        left, right = (r"\[", r"\]") if options["display_mode"] else (r"\(", r"\)")
+        return f"{left}{html.escape(content.strip())}{right}"
+
+    renderer = MarkdownIt("commonmark", {"highlight": colour}).enable("table")
+    return renderer.use(dollarmath_plugin, renderer=formula, double_inline=True)
+
+
+def render_slide(text, figures, site, renderer):
+    """Turn the Markdown of one slide into a section; return it with the names of the figures it shows."""
+    text, _, notes = text.partition("\nNote:")
+    shown = []
+
+    def figure(match):
+        name = match[1]
+        if name not in figures:
+            raise SlideError(f"no executed notebook has the figure {name!r}")
+        stem, scale, alt, suffix, _ = figures[name]
+        shown.append(name)
+        link = f'<a href="{site}chapters/{stem}.html#{name}">Chapter {int(stem[:2])}</a>, {scale} scale'
+        image = f'<img src="figures/{name}.{suffix}" alt="{html.escape(" ".join(alt.split()))}">'
+        return f"<figure>{image}<figcaption>{link}</figcaption></figure>"
+
+    text = re.sub(r"\]\((chapters|book)/(\w+)\)", rf"]({site}\1/\2.html)", text)
+    body = renderer.render(re.sub(r"^Answer:", "**Answer.**", text, flags=re.M))
+    body = body.replace("<p><strong>Answer.</strong>", '<p class="fragment"><strong>Answer.</strong>')
+    body = re.sub(r'<p><img src="([\w-]+)" alt="" /></p>', figure, body)
+    head, found, rest = body.partition("</h2>")
+    picture = re.search(r"<figure>.*?</figure>", rest, re.S)
+    if picture and (words := rest.replace(picture[0], "").strip()):
+        rest = f'<div class="split"><div>{words}</div>{picture[0]}</div>'
+    aside = f'<aside class="notes">{renderer.render(notes.strip())}</aside>' if notes else ""
+    return f"<section>{head}{found}{rest}{aside}</section>", shown
+
+
+def render_deck(header, slides, results, macros, site, mathjax):
+    """Make the page of a deck; return it with the names of the figures it shows."""
+    figures, numbers = results
+    renderer, shown = make_renderer(), []
+    title = f"<h1>{html.escape(header['title'])}</h1><p>{html.escape(header['subtitle'])}</p>"
+    about = f"{header['minutes']} minutes. <kbd>S</kbd> opens the speaker's notes, <kbd>?</kbd> lists the keys."
+    sections = [f'<section class="title">{title}<p class="small">{about}</p></section>']
+    for text in slides:
+        section, names = render_slide(put_numbers(text, numbers), figures, site, renderer)
+        sections.append(section)
+        shown += names
+    page = PAGE.format(
+        title=html.escape(header["title"]),
+        code_style=HtmlFormatter(style="friendly").get_style_defs("code"),
+        macros=json.dumps(macros),
+        mathjax=mathjax,
+        sections="\n".join(sections),
+    )
+    return page, shown
+
+
+def package_folder(name):
+    """Folder of an installed package, which need not be importable under its name."""
+    found = importlib.util.find_spec(name)
+    if found is None:
+        raise SlideError(f"the package {name} is not installed; pip install 'rrl[book]' brings it")
+    return Path(found.origin).parent
+
+
+def build(root, target, site):
+    """Build every deck into the folder `target`, from which the site's pages lie at `site`; return how many.
+
+    Inside the site, the slides use the site's MathJax; elsewhere they get a copy of the parts that they need.
+    """
+    decks = find_decks(root)
+    if not decks:
+        return 0
+    target.mkdir(parents=True, exist_ok=True)
+    reveal = package_folder("sphinx_revealjs") / "_static" / "revealjs"
+    mathjax = "../_static/mathjax" if site == "../" else "mathjax"
+    if mathjax == "mathjax":
+        source = package_folder("sphinx-mathjax-offline") / "static" / "mathjax"
+        shutil.copytree(source / "output", target / "mathjax" / "output", dirs_exist_ok=True)
+        shutil.copy(source / "tex-chtml.js", target / "mathjax")
+    for folder in ("reveal", "figures"):
+        (target / folder).mkdir(exist_ok=True)
+    for name in REVEAL_FILES:
+        shutil.copy(reveal / name, target / "reveal")
+    shutil.copy(root / "slides" / "slides.css", target)
+    config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))["sphinx"]["config"]
+    macros = config["mathjax3_config"]["tex"]["macros"]
+    results = read_results(root)
+    for path in decks:
+        try:
+            page, shown = render_deck(*read_deck(path), results, macros, site, mathjax)
+        except SlideError as error:
+            raise SlideError(f"{path.name}: {error}") from None
+        for name in shown:
+            *_, suffix, content = results[0][name]
+            (target / "figures" / f"{name}.{suffix}").write_bytes(content)
+        write_atomic(target / f"{path.stem}.html", page)
+    return len(decks)
+
+
+def main(argv=None):
+    """Run the command line; return the exit status."""
+    argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args(argv)
+    try:
+        count = build(ROOT, ROOT / "_build" / "slides", "../html/")
+    except SlideError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    print(f"==> Done: {count} decks in _build/slides (add ?print-pdf to an address to print)")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
