@@ -108,6 +108,8 @@ def find_faults(root, claims, items, chapters, verdicts):
             faults.append(f"{label}: corrected by no erratum")
         faults += [f"{label}: no erratum {e}" for e in entry.get("errata", []) if e not in errata]
         faults += [f"{label}: no function {name}" for name in entry["functions"] if not has_name(name)]
+        if whole and not (root / "notebooks" / f"{Path(entry['chapter']).name}.md").is_file():
+            faults.append(f"{label}: no notebook of {entry['chapter']}")
         if whole:
             faults += [f"{label}: no test {node}" for node in entry["tests"] if not has_test(root, node)]
         recorded = verdicts.get(label, {})
@@ -143,7 +145,7 @@ class ClaimsDirective(SphinxDirective):
         counts = Counter(entry["status"] for entry in claims)
         summary = nodes.paragraph(classes=["claims-summary"])
         summary += nodes.Text(f"{len(claims)} items: ")
-        summary += nodes.Text(", ".join(f"{n} {status}" for status, n in counts.most_common()) + ".")
+        summary += nodes.Text(", ".join(f"{status} {n}" for status, n in counts.most_common()) + ".")
         group = nodes.tgroup("", *(nodes.colspec(colwidth=w) for w in (18, 40, 16, 26)), cols=4)
         heads = ("Item", "What it says", "Status", "Where it is checked")
         group += nodes.thead("", nodes.row("", *(nodes.entry("", nodes.paragraph("", head)) for head in heads)))
@@ -170,7 +172,8 @@ class ClaimsDirective(SphinxDirective):
             else:
                 status += xref("std", "doc", "/book/errata", number, docname)
         places = nodes.paragraph(classes=["claim-places"])
-        for chapter in sorted({entry["chapter"], *recorded}):
+        pages = sorted({entry["chapter"], *recorded})
+        for chapter in pages:
             if chapter in self.env.found_docs:
                 places += [xref("std", "doc", f"/{chapter}", short_title(chapter), docname), nodes.Text(", ")]
         for name in entry["functions"]:
@@ -181,8 +184,8 @@ class ClaimsDirective(SphinxDirective):
         tests += [nodes.paragraph("", "", nodes.literal("", node)) for node in entry["tests"]]
         tests += [nodes.raw("", "</details>", format="html")]
         cells = ([item], [nodes.paragraph("", "", *text), *messages], [status], [places, *tests])
-        kind = label.split("-")[0]
-        classes = [f"kind-{kind}", "status-" + entry["status"].replace(" ", "-"), f"in-{Path(entry['chapter']).name}"]
+        classes = [f"kind-{label.split('-')[0]}", "status-" + entry["status"].replace(" ", "-")]
+        classes += [f"in-{Path(page).name}" for page in pages]
         return nodes.row("", *(nodes.entry("", *cell) for cell in cells), ids=[f"claim-{label}"], classes=classes)
 
 

@@ -3,9 +3,8 @@
 
 for (const table of document.querySelectorAll("table.claims")) {
   const rows = [...table.querySelectorAll("tbody tr")];
-  const cell = (row, i) => row.cells[i].textContent.trim();
-  const part = (row, prefix) =>
-    [...row.classList].find((name) => name.startsWith(prefix)).slice(prefix.length);
+  const parts = (row, prefix) =>
+    [...row.classList].filter((name) => name.startsWith(prefix)).map((name) => name.slice(prefix.length));
   const kinds = {
     def: "definitions", asm: "assumptions", prop: "propositions", lem: "lemmas", thm: "theorems",
     cor: "corollaries", alg: "algorithms", fig: "figures", tab: "tables",
@@ -15,9 +14,9 @@ for (const table of document.querySelectorAll("table.claims")) {
     return (/^\d+$/.test(number) ? `chapter ${Number(number)}` : `appendix ${number}`);
   };
   const columns = [
-    ["Kind", (row) => part(row, "kind-"), (value) => kinds[value]],
-    ["Status", (row) => part(row, "status-"), (value) => value.replaceAll("-", " ")],
-    ["Chapter", (row) => part(row, "in-"), chapter],
+    ["Kind", (row) => parts(row, "kind-"), (value) => kinds[value]],
+    ["Status", (row) => parts(row, "status-"), (value) => value.replaceAll("-", " ")],
+    ["Chapter", (row) => parts(row, "in-"), chapter],
   ];
 
   const form = document.createElement("form");
@@ -34,7 +33,7 @@ for (const table of document.querySelectorAll("table.claims")) {
   const selects = columns.map(([name, value, title]) => {
     const select = add(name, document.createElement("select"));
     select.append(new Option("all", ""));
-    const values = [...new Set(rows.map(value))];
+    const values = [...new Set(rows.flatMap(value))];
     for (const one of name === "Chapter" ? values.sort() : values) select.append(new Option(title(one), one));
     return select;
   });
@@ -50,7 +49,7 @@ for (const table of document.querySelectorAll("table.claims")) {
     let shown = 0;
     rows.forEach((row, i) => {
       const fits = words.every((word) => contents[i].includes(word)) &&
-        selects.every((select, j) => !select.value || columns[j][1](row) === select.value);
+        selects.every((select, j) => !select.value || columns[j][1](row).includes(select.value));
       row.hidden = !fits;
       shown += fits;
     });
