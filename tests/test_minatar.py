@@ -7,7 +7,7 @@ from rrl.pqn.minatar import MinAtarPool
 
 pytest.importorskip("numba")
 MASK = 2**64 - 1
-GAMES = ["breakout", "space_invaders"]
+GAMES = ["breakout", "space_invaders", "asterix"]
 
 
 class SplitMix64:
@@ -62,7 +62,16 @@ def dodge_and_shoot(observation, rng):
     return int(rng.integers(1, 3)) if observation[5, :, me].any() else 3
 
 
-SKILLED = {"breakout": follow_the_ball, "space_invaders": dodge_and_shoot}
+def seek_gold(observation, rng):
+    """Asterix: go to a row with gold or without an enemy."""
+    y = cells(observation, 0)[0, 0]
+    row = observation[:, y]
+    if row[3].any():
+        return 3 if cells(observation, 3)[0, 1] > cells(observation, 0)[0, 1] else 1
+    return int(rng.choice([2, 4])) if row[1].any() else 0
+
+
+SKILLED = {"breakout": follow_the_ball, "space_invaders": dodge_and_shoot, "asterix": seek_gold}
 
 
 def side_by_side(game, skill, steps, immortal=False, n=3, seed=0, **options):
@@ -112,4 +121,17 @@ def test_space_invaders_agrees_with_the_package_over_many_waves(ramping):
         "space_invaders", skill=0.8, steps=4000, immortal=True, difficulty_ramping=ramping
     )
     assert rewards > 500
-    assert [env.difficulty_ramp() for env in theirs] == [6 * ramping] * 3
+    assert [env.env.ramp_index for env in theirs] == [6 * ramping] * 3
+
+
+@pytest.mark.parametrize("ramping", [True, False])
+def test_asterix_agrees_with_the_package_up_to_full_speed(ramping):
+    rewards, _, theirs = side_by_side("asterix", skill=0.5, steps=3000, immortal=True, difficulty_ramping=ramping)
+    assert rewards > 100
+    paces = {(env.env.spawn_speed, env.env.move_speed) for env in theirs}
+    assert paces == ({(1, 1)} if ramping else {(10, 5)})
+
+
+def test_asterix_agrees_with_the_package_in_mortal_games():
+    _, ends, _ = side_by_side("asterix", skill=0.7, steps=2500, seed=3)
+    assert ends > 5

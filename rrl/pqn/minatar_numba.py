@@ -225,8 +225,112 @@ def step_space_invaders(games, planes, actions, sticky, ramping, reward, ended):
             reward[i], ended[i] = play_space_invaders(games[i], planes[i], action, ramping)
 
 
+# Asterix: channels player, enemies, trails, gold
+
+ASTERIX = [(name, "i1") for name in ("player_x", "player_y")]
+ASTERIX += [(name, "i2") for name in ("spawn_pace", "spawn_timer", "move_pace", "move_timer", "ramp_timer", "level")]
+# One thing in each of the rows 1 to 8; its heading is 1 to the right, -1 to the left, 0 for none.
+ASTERIX += [(name, "i1", (8,)) for name in ("x", "heading", "gold")]
+
+
+@njit(cache=True)
+def start_asterix(g, planes):  # pragma: no cover (compiled)
+    g.player_x, g.player_y = 5, 5
+    g.spawn_pace, g.spawn_timer, g.move_pace, g.move_timer = 10, 10, 5, 5
+    g.ramp_timer, g.level = 100, 0
+    g.heading[:] = 0
+    planes[:] = 0
+    planes[0, 55] = 1
+
+
+@njit(cache=True)
+def spawn_asterix(g):  # pragma: no cover (compiled)
+    """Something enters a free row, from the side and of the kind that chance says."""
+    rightward, gold = uniform(g) < 1 / 2, uniform(g) < 1 / 3
+    free = 0
+    for k in range(8):
+        free += g.heading[k] == 0
+    if free == 0:
+        return
+    skip = below(g, free)
+    for k in range(8):
+        if g.heading[k] == 0:
+            if skip == 0:
+                g.x[k], g.heading[k], g.gold[k] = 0 if rightward else 9, 1 if rightward else -1, gold
+                return
+            skip -= 1
+
+
+@njit(cache=True)
+def meet(g):  # pragma: no cover (compiled)
+    """Reward and end from what lies in the player's cell."""
+    k = g.player_y - 1
+    if g.heading[k] == 0 or g.x[k] != g.player_x:
+        return 0, False
+    if g.gold[k]:
+        g.heading[k] = 0
+        return 1, False
+    return 0, True
+
+
+@njit(cache=True)
+def play_asterix(g, planes, action, ramping):  # pragma: no cover (compiled)
+    if g.spawn_timer == 0:
+        spawn_asterix(g)
+        g.spawn_timer = g.spawn_pace
+    if action == LEFT:
+        g.player_x = max(g.player_x - 1, 0)
+    elif action == RIGHT:
+        g.player_x = min(g.player_x + 1, 9)
+    elif action == UP:
+        g.player_y = max(g.player_y - 1, 1)
+    elif action == DOWN:
+        g.player_y = min(g.player_y + 1, 8)
+    reward, ended = meet(g)
+    if g.move_timer == 0:
+        g.move_timer = g.move_pace
+        for k in range(8):
+            g.x[k] += g.heading[k]
+            if g.x[k] < 0 or g.x[k] > 9:
+                g.heading[k] = 0
+        more, end = meet(g)
+        reward, ended = reward + more, ended | end
+    g.spawn_timer -= 1
+    g.move_timer -= 1
+    if ramping and (g.spawn_pace > 1 or g.move_pace > 1):
+        if g.ramp_timer >= 0:
+            g.ramp_timer -= 1
+        else:
+            if g.move_pace > 1 and g.level % 2 == 1:
+                g.move_pace -= 1
+            if g.spawn_pace > 1:
+                g.spawn_pace -= 1
+            g.level += 1
+            g.ramp_timer = 100
+    planes[:] = 0
+    planes[0, 10 * g.player_y + g.player_x] = 1
+    for k in range(8):
+        if g.heading[k] != 0:
+            x, behind = g.x[k], g.x[k] - g.heading[k]
+            planes[3 if g.gold[k] else 1, 10 * (k + 1) + x] = 1
+            if 0 <= behind <= 9:
+                planes[2, 10 * (k + 1) + behind] = 1
+    return reward, ended
+
+
+@njit(cache=True, nogil=True)
+def step_asterix(games, planes, actions, sticky, ramping, reward, ended):  # pragma: no cover (compiled)
+    for i in range(len(games)):
+        if games[i].over:
+            start_asterix(games[i], planes[i])
+        else:
+            action = sticky_action(games[i], actions[i], sticky)
+            reward[i], ended[i] = play_asterix(games[i], planes[i], action, ramping)
+
+
 # For each game the fields of its own, the number of channels, the actions that do something, the step.
 KERNELS = {
     "breakout": (BREAKOUT, 4, (NOTHING, LEFT, RIGHT), step_breakout),
     "space_invaders": (SPACE_INVADERS, 6, (NOTHING, LEFT, RIGHT, FIRE), step_space_invaders),
+    "asterix": (ASTERIX, 4, (NOTHING, LEFT, UP, RIGHT, DOWN), step_asterix),
 }
