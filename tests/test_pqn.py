@@ -198,7 +198,7 @@ def test_agrees_with_a_plain_loop(together, k):
     assert (together.theta[k] - start).abs().max() > 1e-3
 
 
-@pytest.mark.parametrize("conv", ["loop", "patches"])
+@pytest.mark.parametrize("conv", ["loop", "patches", "grouped"])
 def test_a_run_does_not_depend_on_its_batch(together, conv):
     alone = trainer([(4, VARIANTS[1])], conv=conv)
     train(alone)
@@ -391,7 +391,7 @@ def test_atari_network_is_the_nature_network():
             assert (value == (1.0 if name.endswith("scale") else 0.0)).all()
 
 
-@pytest.mark.parametrize("conv", ["loop", "patches"])
+@pytest.mark.parametrize("conv", ["loop", "patches", "grouped"])
 def test_runs_do_not_touch_each_other(conv):
     network = StackedQNetwork(3, (2, 7, 7), 4, Architecture(convs=((3, 3, 2), (5, 2, 1)), dense=(8,)), conv)
     theta = network.initial([np.random.default_rng(s) for s in range(3)]).requires_grad_()

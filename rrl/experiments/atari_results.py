@@ -1,14 +1,19 @@
-"""Figure 2 as numbers, from the records of the Atari experiment."""
+"""Figure 2 as numbers, from the records of the Atari and the MinAtar experiments."""
 
 import datetime
 
 import numpy as np
 
 from rrl.experiments.atari import EXPERT_SEED, LAST_GAMES, SCALES, VARIANTS
+from rrl.experiments.minatar import CHOICES
 from rrl.experiments.store import unit_key, unpack_array
 from rrl.pqn.agreement import agreement_report
 
 __all__ = ["costs", "curves", "q_values", "share_of_ties", "table"]
+
+TRAINED, ASKED = ("atari", "minatar"), ("atari-holdout", "minatar-holdout")
+# In the order of tables and figures.
+RANK = {variant: k for k, variant in enumerate([*VARIANTS, *CHOICES])}
 
 
 def _gathered(records):
@@ -16,15 +21,16 @@ def _gathered(records):
 
     Runs of different plans never mix: a longer Breakout is another study.
     """
-    trained = {unit_key(r["unit"]): r for r in records if r["unit"]["experiment"] == "atari"}
+    trained = {unit_key(r["unit"]): r for r in records if r["unit"]["experiment"] in TRAINED}
     groups = {}
     for record in records:
         unit = record["unit"]
-        if unit["experiment"] == "atari-holdout" and unit["run"] in trained:
+        if unit["experiment"] in ASKED and unit["run"] in trained:
             run = trained[unit["run"]]
-            study = (unit["game"], run["unit"]["settings"]["total_steps"], unit["variant"], unit["holdout"])
+            variant = run["unit"].get("choice", unit["variant"])
+            study = (unit["game"], run["unit"]["settings"]["total_steps"], variant, unit["holdout"])
             groups.setdefault(study, {})[unit["seed"]] = (run, record)
-    order = sorted(groups, key=lambda g: (g[0], g[1], g[3], list(VARIANTS).index(g[2])))
+    order = sorted(groups, key=lambda g: (g[0], g[1], g[3], RANK[g[2]]))
     return {study: dict(sorted(groups[study].items())) for study in order}
 
 
@@ -157,19 +163,19 @@ def curves(records, window=LAST_GAMES):
     found = []
     for record in records:
         unit = record["unit"]
-        if unit["experiment"] != "atari" or unit["seed"] == EXPERT_SEED:
+        if unit["experiment"] not in TRAINED or unit["seed"] == EXPERT_SEED:
             continue
         scores = unpack_array(record["result"]["games"]["score"]).astype(float)
         sums = np.concatenate([[0.0], np.cumsum(scores)])
         ends = np.arange(1, len(scores) + 1)
         starts = np.maximum(ends - window, 0)
-        names = {key: unit[key] for key in ("game", "variant", "seed")}
+        names = {key: unit[key] for key in ("game", "seed")} | {"variant": unit.get("choice", unit["variant"])}
         steps = unpack_array(record["result"]["games"]["step"])
         score = (sums[ends] - sums[starts]) / (ends - starts)
         found.append(
             {**names, "total_steps": unit["settings"]["total_steps"], "step": steps, "score": score},
         )
-    return sorted(found, key=lambda c: (c["game"], c["total_steps"], list(VARIANTS).index(c["variant"]), c["seed"]))
+    return sorted(found, key=lambda c: (c["game"], c["total_steps"], RANK[c["variant"]], c["seed"]))
 
 
 def costs(records):

@@ -59,7 +59,7 @@ SCALES = {
 }
 CHOICES_SCALE = {"total_steps": 500_000, "n_seeds": 5}
 # Runs that train together: more would leave the cache, fewer would wait for Python.
-SEEDS_TOGETHER = 5
+SEEDS_TOGETHER = 3
 
 
 def make_pool(game, n, n_threads=0):

@@ -70,10 +70,10 @@ class StackedQNetwork:
         Number A of actions.
     architecture : Architecture
         Layer sizes.
-    conv : {"loop", "patches"}
-        Run after run (fast on a CPU, where one run's layers fit the cache), or all runs at once with
-        convolutions as batched products of image patches (few kernels, for a GPU). Both agree up to
-        float noise.
+    conv : {"loop", "patches", "grouped"}
+        Run after run (fast on a CPU, where one run's layers fit the cache); or all runs at once, with
+        convolutions as batched products of image patches (few kernels, for a GPU) or as one convolution
+        in groups (for small batches on a CPU). All agree up to float noise.
 
     Attributes
     ----------
@@ -95,8 +95,8 @@ class StackedQNetwork:
     """
 
     def __init__(self, n_runs, observation_shape, n_actions, architecture=None, conv="loop"):
-        if conv not in ("loop", "patches"):
-            raise ValueError(f"conv must be 'loop' or 'patches', got {conv!r}")
+        if conv not in ("loop", "patches", "grouped"):
+            raise ValueError(f"conv must be 'loop', 'patches' or 'grouped', got {conv!r}")
         self.n_runs, self.n_actions, self.conv = n_runs, n_actions, conv
         self.architecture = architecture or Architecture()
         channels, height, width = observation_shape
@@ -170,17 +170,27 @@ class StackedQNetwork:
             rows = zip(*(part.unbind() for part in p.values()), strict=True)
             return torch.stack([self._one(dict(zip(p, row)), seen) for row, seen in zip(rows, x.unbind())])
         x = x.float() / self.architecture.scale
+        layer = self._patches if self.conv == "patches" else self._grouped
         for i, (_, kernel, stride) in enumerate(self.architecture.convs):
-            r, b = x.shape[:2]
-            patches = x.unfold(3, kernel, stride).unfold(4, kernel, stride)
-            size = patches.shape[3:5]
-            patches = patches.permute(0, 1, 3, 4, 2, 5, 6).reshape(r, b * size.numel(), -1)
-            y = _affine(patches, p, f"conv{i}").view(r, b, *size, -1)
-            x = _norm(y.permute(0, 1, 4, 2, 3), p, f"conv{i}")
+            x = _norm(layer(x, p, f"conv{i}", kernel, stride), p, f"conv{i}")
         x = x.flatten(2)
         for i in range(len(self.architecture.dense)):
             x = _norm(_affine(x, p, f"dense{i}"), p, f"dense{i}")
         return _affine(x, p, "head")
+
+    def _patches(self, x, p, name, kernel, stride):
+        r, b = x.shape[:2]
+        patches = x.unfold(3, kernel, stride).unfold(4, kernel, stride)
+        size = patches.shape[3:5]
+        patches = patches.permute(0, 1, 3, 4, 2, 5, 6).reshape(r, b * size.numel(), -1)
+        return _affine(patches, p, name).view(r, b, *size, -1).permute(0, 1, 4, 2, 3)
+
+    def _grouped(self, x, p, name, kernel, stride):
+        r, b = x.shape[:2]
+        together = x.transpose(0, 1).flatten(1, 2)
+        weight, bias = p[f"{name}.weight"].flatten(0, 1), p[f"{name}.bias"].flatten()
+        y = require_torch().nn.functional.conv2d(together, weight, bias, stride, groups=r)
+        return y.unflatten(1, (r, -1)).transpose(0, 1)
 
     def _one(self, p, x):
         """Q-values (B, A) of one run with parameters `p`, layer by layer."""

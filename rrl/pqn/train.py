@@ -79,9 +79,10 @@ class Trainer:
         self.generators = [run_generators(seed) for seed in self.seeds]
         self.env = make_env(self.n_runs * c.n_envs)
         conv = conv or ("loop" if self.device.type == "cpu" else "patches")
-        self.network = StackedQNetwork(
-            self.n_runs, self.env.observation_shape, self.env.n_actions, architecture or Architecture(), conv
-        )
+        shape = (self.n_runs, self.env.observation_shape, self.env.n_actions, architecture or Architecture())
+        self.network = StackedQNetwork(*shape, conv)
+        # A step is a small batch, whose cost on a CPU is the number of calls.
+        self._actor = StackedQNetwork(*shape, "grouped") if conv == "loop" and self.n_runs > 1 else self.network
         self.theta = self.network.initial([g["init"] for g in self.generators]).to(self.device)
         self.moments = torch.zeros((2, *self.theta.shape), device=self.device)
         self.updates = self.iteration = self.restarts = 0
@@ -135,7 +136,7 @@ class Trainer:
         for t in range(c.n_steps + 1):
             observation = torch.from_numpy(self._observation).to(self.device)
             with torch.no_grad():
-                q = self.network(self.theta, observation)
+                q = self._actor(self.theta, observation)
                 values[t] = quantise(q, target).amax(-1)
                 if t == c.n_steps:
                     break
