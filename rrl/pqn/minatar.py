@@ -6,7 +6,7 @@ from rrl.pqn.config import Step
 
 __all__ = ["MinAtarPool"]
 
-GAMES = ("breakout", "space_invaders", "asterix", "freeway", "seaquest")
+GAMES = ("breakout", "space_invaders", "asterix")
 
 
 class MinAtarPool:
@@ -20,13 +20,13 @@ class MinAtarPool:
 
     Parameters
     ----------
-    game : {"breakout", "space_invaders", "asterix", "freeway", "seaquest"}
+    game : {"breakout", "space_invaders", "asterix"}
     n : int
         Number of environments.
     sticky_action_prob : float
         Chance that the action before is repeated instead.
     difficulty_ramping : bool
-        Whether a game gets faster; Breakout and Freeway never do.
+        Whether a game gets faster; Breakout never does.
     max_steps : int
         Time limit of a game, in steps; 0 for none. A good policy may play for ever.
 
