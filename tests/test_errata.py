@@ -87,12 +87,12 @@ def test_e20_values_of_the_printed_algorithm_4_go_below_zero(chapter):
     mdp = LinearMDP.combination_lock(horizon=3, n_actions=2, rng=np.random.default_rng(0))
     core = CoreSet(np.arange(8), np.full(8, 1 / 8), 8.0)
     runs = [
-        chapter.printed_algorithm_4(mdp, core, 1000, 1e-6, 9.0, 0.02, 0.2, r, np.random.default_rng(r))
+        chapter.printed_algorithm_4(mdp, core, 1000, 1e-6, 0.9, 0.02, 0.2, r, np.random.default_rng(r))
         for r in range(30)
     ]
     lowest = min(run[2] for run in runs)
     # The true values of jammed states are 0, and rounding moves a weight by half a bin at most.
-    width = theory.ridge_bin_width(8, 9.0 / 18, 0.02 / 3, 0.2 / 3, version="printed")
+    width = theory.ridge_bin_width(8, 0.9 / 18, 0.02 / 3, 0.2 / 3, version="printed")
     assert -width / 2 - 1e-6 <= lowest < -width / 4
 
 
@@ -195,6 +195,16 @@ def test_e13_steps_of_appendix_a():
         assert ((8 + 2 * np.sqrt(log)) ** 2 <= 100 * log) == holds
     L = np.linspace(0, 700, 200_001)
     assert ((4 + np.sqrt(8 * L)) ** 2 <= 100 * (L + np.log(2))).all()
+
+
+@pytest.mark.parametrize("mu", [0.5, 0.1, 0.01])
+def test_e24_a_rare_gradient_breaks_proposition_a_1(mu):
+    """N times both sides, in samples without any gradient; the printed term is too small by 2 exp(-mu)."""
+    count = np.arange(1001)
+    law = binom.pmf(count, 1000, mu / 1000)
+    left, printed = law @ np.abs(count - mu), -np.log(law[0])
+    assert left / printed == pytest.approx(2 * np.exp(-mu), rel=1e-3)
+    assert printed < left < 4 * printed
 
 
 def test_e15_the_printed_25_survives_without_symmetrisation(rng):
