@@ -7,18 +7,30 @@ const Calculator = (() => {
   const product = (...factors) => factors.reduce((sum, [base, power]) => sum + power * Math.log10(base), 0);
 
   function ridge({ d, epsilon, delta, rho, penalty, Y = 1, B = Y / (2 * Math.sqrt(penalty)) }, version) {
+    if (version === "sharper") {
+      const tail = (B + Y) * Math.sqrt(2 * Math.log(1 / delta));
+      return product([(d * Y) / (Math.SQRT2 * rho) + Y + tail, 2], [penalty, -2], [epsilon, -2]);
+    }
     const rest = rho - 2 * delta;
     const dimension = version === "printed" ? [d, 3] : [d ** 1.5 + rest, 2];
     const noise = [Math.log(2 / delta), 1];
     return product([25, 1], [B + Y, 2], dimension, noise, [penalty, -2], [epsilon, -2], [rest, -2]);
   }
 
-  function fixedDesign({ d, k, epsilon, delta, rho, norm = 1 }, version) {
+  function fixedDesign({ d, k, epsilon, delta, rho, norm = 1, Y = 1 }, version) {
+    if (version === "sharper") {
+      const tail = (1 + Math.sqrt(2 * Math.log(1 / delta))) ** 2;
+      return product([k, 1], [d, 1], [Y / epsilon, 2], [Math.max((2 * d ** 2) / rho ** 2, 4 * tail), 1]);
+    }
     const penalty = epsilon ** 2 / (4 * k * norm ** 2);
     return ridge({ d, epsilon: epsilon / 2, delta, rho, penalty }, version);
   }
 
   function secondMoment({ d, t, epsilon, delta, rho }, version) {
+    if (version === "sharper") {
+      const tail = 1 + Math.sqrt(Math.log(1 / delta));
+      return product([t, 2], [(d * Math.sqrt(d * (d + 1))) / (2 * rho) + tail, 2], [epsilon, -2]);
+    }
     const rest = rho - 2 * delta;
     const dimension = version === "printed" ? [[8, 1], [d, 8]] : [[2, 1], [d, 2], [d ** 3 + rest, 2]];
     return product([t, 2], ...dimension, [Math.log((2 * d ** 2) / delta), 1], [epsilon, -2], [rest, -2]);
@@ -88,29 +100,31 @@ const Calculator = (() => {
     ridge: {
       title: "Theorem 3.1: ridge regression",
       inputs: ["d", "penalty", ...ACCURACY],
-      versions: ["printed", "corrected"],
+      versions: ["printed", "corrected", "sharper"],
       size: ridge,
       parts: [ridge],
       unit: "rows",
-      remark: "Labels up to Y = 1, weights up to B = Y / (2√λ).",
+      remark: "Labels up to Y = 1, weights up to B = Y / (2√λ). Sharper: chapter 12.",
     },
     fixed_design: {
       title: "Theorem 3.2: fixed design on a core set",
       inputs: ["d", "k", ...ACCURACY],
-      versions: ["printed", "corrected"],
+      versions: ["printed", "corrected", "sharper"],
       size: fixedDesign,
       parts: [fixedDesign, ridge],
       unit: "labels",
-      remark: "True weights of norm 1, labels up to 1. No core set of a domain that spans d dimensions has k below d.",
+      remark:
+        "True weights of norm 1, labels up to 1. No core set of a domain that spans d dimensions has k below d. " +
+        "Sharper: least squares on the design, chapter 4.",
     },
     second_moment: {
       title: "Theorem 3.3: second moments",
       inputs: ["d", "t", ...ACCURACY],
-      versions: ["printed", "corrected"],
+      versions: ["printed", "corrected", "sharper"],
       size: secondMoment,
       parts: [secondMoment],
       unit: "rows",
-      remark: "The sum of the second moments of t distributions.",
+      remark: "The sum of the second moments of t distributions. Sharper: chapter 12.",
     },
     lsvi: {
       title: "Theorem 4.1: R-LSVI",
@@ -214,12 +228,12 @@ const Calculator = (() => {
     const controls = element("div", { class: "calculator-controls" });
     const message = element("p", { class: "calculator-message", role: "status" });
     const results = element("table", {}, element("caption", {}));
-    const ladder = element("svg", { viewBox: "0 0 640 110", role: "img", class: "calculator-ladder" });
+    const ladder = element("svg", { role: "img", class: "calculator-ladder" });
     const known = element("div", { class: "calculator-known" });
     const source = element("pre");
     const inside = element("details", {}, element("summary", {}, "The formula as this page computes it"), source);
     root.replaceChildren(
-      element("label", { for: "calculator-formula" }, "Formula "), chooser, controls, message,
+      element("label", { for: "calculator-formula" }, "Formula"), chooser, controls, message,
       element("div", { class: "calculator-results" }, results), ladder, known, inside,
     );
 
@@ -280,13 +294,14 @@ const Calculator = (() => {
       const seen = wrong ? [] : here().filter(matches);
       const asked = wrong ? [] : versions.map((v) => ({ name: v, digits: log10(chooser.value, v, values) }));
       const rows = [...asked, ...seen.map((m) => ({ name: m.what, digits: m.log10, measured: true }))];
-      const heads = ["version", unit || "probability", "log₁₀", ...(unit ? ["at a million a second"] : [])];
+      const heads = ["version", unit || "probability", "log₁₀", ...(unit ? ["time at 10⁶ a second"] : [])];
       if (seen.length) heads.push("over the measured");
       const least = Math.max(...seen.map((m) => m.log10)); // the harder of two populations
       const line = ({ name, digits, measured: own }) => {
-        const cells = [show(digits), digits.toFixed(2), ...(unit ? [duration(digits)] : [])];
-        if (seen.length) cells.push(own ? "" : show(digits - least));
-        return element("tr", {}, element("th", { scope: "row" }, name), ...cells.map((c) => element("td", {}, c)));
+        const cells = [element("td", {}, show(digits)), element("td", {}, digits.toFixed(2))];
+        if (unit) cells.push(element("td", { class: "calculator-words" }, duration(digits)));
+        if (seen.length) cells.push(element("td", {}, own ? "" : show(digits - least)));
+        return element("tr", {}, element("th", { scope: "row" }, name), ...cells);
       };
       const header = element("tr", {}, ...heads.map((h) => element("th", { scope: "col" }, h)));
       results.replaceChildren(
@@ -315,12 +330,14 @@ const Calculator = (() => {
     // Where the sizes stand on a line of powers of ten, with times as landmarks.
     function drawLadder(rows) {
       const most = Math.max(26, ...rows.map((r) => r.digits)) * 1.04;
-      const x = (digits) => 10 + (620 * Math.max(0, digits)) / most;
-      const parts = [element("line", { class: "axis", x1: 10, x2: 630, y1: 60, y2: 60 })];
+      const wide = Math.max(300, Math.min(640, root.clientWidth - 32)); // letters keep their size on a phone
+      ladder.setAttribute("viewBox", `0 0 ${wide} 110`);
+      const x = (digits) => 10 + ((wide - 20) * Math.max(0, digits)) / most;
+      const parts = [element("line", { class: "axis", x1: 10, x2: wide - 10, y1: 60, y2: 60 })];
       const marks = [[RATE, "1 second"], [RATE + Math.log10(YEAR), "1 year"], [RATE + Math.log10(13.8e9 * YEAR), "age of the universe"]];
-      for (const [digits, name] of most < 60 ? marks : marks.slice(2)) {
+      for (const [digits, name] of most < wide / 10 ? marks : marks.slice(2)) {
         parts.push(element("line", { class: "mark", x1: x(digits), x2: x(digits), y1: 60, y2: 74 }));
-        parts.push(element("text", { x: x(digits), y: 90, "text-anchor": x(digits) > 560 ? "end" : "middle" }, name));
+        parts.push(element("text", { x: x(digits), y: 90, "text-anchor": x(digits) > wide - 80 ? "end" : "middle" }, name));
       }
       rows.forEach(({ digits, measured: own }) => {
         const at = x(digits);
@@ -331,8 +348,8 @@ const Calculator = (() => {
       const ends = sorted.length > 1 ? [sorted[0], sorted.at(-1)] : sorted;
       ends.forEach(({ name, digits }, i) => {
         const anchor = i ? "end" : "start";
-        const at = i ? Math.max(x(digits) + 8, 330) : Math.min(Math.max(x(digits) - 8, 0), 300);
-        parts.push(element("text", { x: Math.min(at, 636), y: i ? 16 : 36, "text-anchor": anchor }, `${name}: 10${raise(Math.round(digits))}`));
+        const at = i ? Math.min(Math.max(x(digits) + 8, wide / 2), wide) : Math.min(x(digits) - 8, wide / 2 - 80);
+        parts.push(element("text", { x: Math.max(at, 0), y: i ? 16 : 36, "text-anchor": anchor }, `${name}: 10${raise(Math.round(digits))}`));
       });
       ladder.replaceChildren(...parts);
       const words = rows.map(({ name, digits }) => `${name} 10 to the ${digits.toFixed(1)}`);
@@ -340,6 +357,7 @@ const Calculator = (() => {
     }
 
     chooser.addEventListener("change", choose);
+    window.addEventListener("resize", draw);
     choose();
   }
 
