@@ -10,10 +10,13 @@ from importlib import import_module
 __version__ = "0.1.0"
 
 _HOME = {
+    "Certificate": "certify",
+    "CertificationLaw": "certify",
     "CoreSet": "core_set",
     "LSVIResult": "lsvi",
     "LSVIUCBResult": "lsvi_ucb",
     "LinearMDP": "linear_mdp",
+    "PilotBinWidth": "pilot",
     "RandomFourierFeatures": "features",
     "ReplicabilityEstimate": "replicability",
     "ReplicableFittedQ": "fitted_q",
@@ -21,7 +24,10 @@ _HOME = {
     "ReplicableSecondMoment": "second_moment",
     "Rounded": "rounding",
     "action_agreement": "pqn.agreement",
+    "anytime_limits": "certify",
     "barycentric_spanner": "core_set",
+    "certification_law": "certify",
+    "certify_replicability": "certify",
     "clopper_pearson": "replicability",
     "core_set_constant": "core_set",
     "estimate_replicability": "replicability",
@@ -30,6 +36,7 @@ _HOME = {
     "hypergrid_round": "rounding",
     "modal_share": "replicability",
     "pairwise_share": "replicability",
+    "pilot_bin_width": "pilot",
     "project_psd": "second_moment",
     "r_lsvi": "lsvi",
     "r_lsvi_ucb": "lsvi_ucb",

@@ -106,12 +106,32 @@ class ReplicabilityEstimate:
     confidence: float
 
 
-def _pair_disagrees(run, seeds):
-    shared, first, second = seeds
+def check_measurement(confidence, seed, **counts):
+    """Refuse a confidence outside (0, 1), a seed that is no integer >= 0, and counts below 1."""
+    for name, value in counts.items():
+        if not isinstance(value, Integral) or value < 1:
+            raise ValueError(f"{name} must be a positive integer, got {value!r}")
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must lie strictly between 0 and 1, got {confidence!r}")
+    if not isinstance(seed, Integral) or seed < 0:
+        raise ValueError(f"seed must be a non-negative integer, got {seed!r}")
+
+
+def _pair_disagrees(run, sequence):
+    shared, first, second = sequence.spawn(3)
     # The shared seed is a plain int, the data generators are spawned: no stream is used twice.
     shared_seed = int(shared.generate_state(1, np.uint64)[0] >> np.uint64(1))
     one, two = (run(shared_seed, np.random.default_rng(data)) for data in (first, second))
     return fingerprint(one) != fingerprint(two)
+
+
+def pairs_disagree(run, sequences, n_jobs):
+    """Whether the two runs of each pair differ, one SeedSequence a pair, in the order given."""
+    if n_jobs == 1:
+        return [_pair_disagrees(run, sequence) for sequence in sequences]
+    from joblib import Parallel, delayed
+
+    return Parallel(n_jobs=n_jobs)(delayed(_pair_disagrees)(run, sequence) for sequence in sequences)
 
 
 def estimate_replicability(run, *, n_pairs, confidence=0.95, seed, n_jobs=1):
@@ -147,20 +167,8 @@ def estimate_replicability(run, *, n_pairs, confidence=0.95, seed, n_jobs=1):
     >>> estimate.n_pairs, estimate.rho < 0.3 < estimate.upper + 0.2
     (200, True)
     """
-    if not isinstance(n_pairs, Integral) or n_pairs < 1:
-        raise ValueError(f"n_pairs must be a positive integer, got {n_pairs!r}")
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must lie strictly between 0 and 1, got {confidence!r}")
-    if not isinstance(seed, Integral) or seed < 0:
-        raise ValueError(f"seed must be a non-negative integer, got {seed!r}")
-    pairs = [sequence.spawn(3) for sequence in np.random.SeedSequence(int(seed)).spawn(int(n_pairs))]
-    if n_jobs == 1:
-        differ = [_pair_disagrees(run, pair) for pair in pairs]
-    else:
-        from joblib import Parallel, delayed
-
-        differ = Parallel(n_jobs=n_jobs)(delayed(_pair_disagrees)(run, pair) for pair in pairs)
-    count = int(sum(differ))
+    check_measurement(confidence, seed, n_pairs=n_pairs)
+    count = sum(pairs_disagree(run, np.random.SeedSequence(int(seed)).spawn(int(n_pairs)), n_jobs))
     upper = 1.0 if count == n_pairs else float(betaincinv(count + 1, n_pairs - count, confidence))
     return ReplicabilityEstimate(int(n_pairs), count, count / n_pairs, upper, confidence)
 

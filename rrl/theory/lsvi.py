@@ -18,16 +18,21 @@ __all__ = [
 ]
 
 
-def value_weight_bound(d, H):
-    """Proposition 2.2: bound 2 H sqrt(d) on the norm of a policy's weights.
+def value_weight_bound(d, H, h=0, version="printed"):
+    """Proposition 2.2: bound on the norm of a policy's weights at stage h.
 
-    It needs norm(integral of f dmu_h) <= sqrt(d) for every f with values in [0, 1]; Assumption 2.1
-    bounds f = 1 only, and ``LinearMDP.steep_measure`` then breaks it.
+    Printed: 2 H sqrt(d). Sharp: (H - h) sqrt(d), reached by one-hot features and rewards of 1. Both
+    need norm(integral of f dmu_h) <= sqrt(d) for every f with values in [0, 1]; Assumption 2.1 bounds
+    f = 1 only, and ``LinearMDP.steep_measure`` then breaks them (erratum E22).
 
     Parameters
     ----------
     d, H : int
         Features, horizon.
+    h : int, default=0
+        Stage, counted from 0; only the sharp bound depends on it.
+    version : {"printed", "sharp"}
+        Which of the two.
 
     Returns
     -------
@@ -36,11 +41,15 @@ def value_weight_bound(d, H):
     Examples
     --------
     >>> from rrl.theory import value_weight_bound
-    >>> value_weight_bound(4, 3)
-    12.0
+    >>> value_weight_bound(4, 3), value_weight_bound(4, 3, 1, version="sharp")
+    (12.0, 4.0)
     """
+    if version not in ("printed", "sharp"):
+        raise ValueError(f"version must be 'printed' or 'sharp', got {version!r}")
     check_positive(d=d, H=H)
-    return 2 * H * math.sqrt(d)
+    if not 0 <= h < H:
+        raise ValueError(f"h must lie in [0, H={H!r}), got {h!r}")
+    return (2 * H if version == "printed" else H - h) * math.sqrt(d)
 
 
 def bellman_loss_bound(H, epsilon, version="corrected"):

@@ -1,0 +1,274 @@
+"""Certifying an algorithm: a test of Definition 2.2 that may stop at any time.
+
+The evidence is a bet. Against "rho is at least rho_0" one bets on all smaller values at once, in the
+proportions of a Beta(1/2, 1/2) prior cut off at rho_0. If the claim betted against is true, the wealth
+is a nonnegative supermartingale that starts at 1, so it ever reaches 1 / (1 - confidence) with
+probability at most 1 - confidence (Ville), however often one looks.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import betainc, betaincc, betaln, xlog1py, xlogy
+
+from .replicability import check_measurement, pairs_disagree
+from .theory.rounding import check_probability
+
+__all__ = [
+    "Certificate",
+    "CertificationLaw",
+    "anytime_limits",
+    "certification_law",
+    "certify_replicability",
+]
+
+#: Both parameters of the prior of the bets.
+PRIOR = 0.5
+
+
+def log_evidence(n_disagree, n_pairs, rho):
+    """Log wealth of two bets after so many pairs: on a probability below `rho`, and on one above.
+
+    Parameters
+    ----------
+    n_disagree, n_pairs : int or ndarray
+        Pairs that differ, and all pairs.
+    rho : float
+        The value betted against, in (0, 1).
+
+    Returns
+    -------
+    below, above : float or ndarray
+        Natural logarithms; 0 before the first pair.
+    """
+    a, b = PRIOR + n_disagree, PRIOR + n_pairs - n_disagree
+    mass = betaln(a, b) - betaln(PRIOR, PRIOR) - xlogy(n_disagree, rho) - xlog1py(n_pairs - n_disagree, -rho)
+    # A part of the posterior too small for a float is no evidence: its logarithm is minus infinity.
+    with np.errstate(divide="ignore"):
+        below = mass + np.log(betainc(a, b, rho)) - np.log(betainc(PRIOR, PRIOR, rho))
+        above = mass + np.log(betaincc(a, b, rho)) - np.log(betaincc(PRIOR, PRIOR, rho))
+    return below, above
+
+
+def _upper(n_disagree, n_pairs, level):
+    """The value from which on the bet on less than it has won."""
+    if n_disagree == n_pairs:
+        return 1.0
+    # No bet has won at the share itself: no value explains the counts better.
+    low, high = n_disagree / n_pairs or 1e-300, 1 - 1e-15
+    if log_evidence(n_disagree, n_pairs, high)[0] < level:
+        return 1.0
+    return float(brentq(lambda p: log_evidence(n_disagree, n_pairs, p)[0] - level, low, high, xtol=1e-13))
+
+
+def anytime_limits(n_disagree, n_pairs, confidence=0.95):
+    """Confidence limits for a probability that hold at all times together.
+
+    Unlike :func:`rrl.clopper_pearson`, which is valid for a number of pairs fixed beforehand, the
+    running limits cover the true value at every n at once, so one may stop whenever one likes.
+
+    Parameters
+    ----------
+    n_disagree, n_pairs : int
+        0 <= n_disagree <= n_pairs, n_pairs >= 1.
+    confidence : float, default=0.95
+        Of each limit alone (one-sided, as ``ReplicabilityEstimate.upper``); both together hold with
+        probability at least 2 * confidence - 1.
+
+    Returns
+    -------
+    (float, float)
+        Lower and upper limit.
+
+    Examples
+    --------
+    >>> from rrl import anytime_limits
+    >>> low, high = anytime_limits(0, 60)
+    >>> low, round(high, 3)
+    (0.0, 0.061)
+    """
+    check_measurement(confidence, 0, n_pairs=n_pairs)
+    if not 0 <= n_disagree <= n_pairs:
+        raise ValueError(f"need 0 <= n_disagree <= n_pairs, got {n_disagree!r} and {n_pairs!r}")
+    level = -np.log1p(-confidence)
+    # The prior is symmetric, so a lower limit is an upper one for the pairs that agree.
+    return 1 - _upper(n_pairs - n_disagree, n_pairs, level), _upper(n_disagree, n_pairs, level)
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Result of :func:`certify_replicability`.
+
+    Attributes
+    ----------
+    verdict : {"replicable", "not replicable", "undecided"}
+        The claim that holds at `confidence`: the probability of a disagreement is at most, or more
+        than, `rho`; or neither after the largest number of pairs.
+    n_pairs, n_disagree : int
+        Pairs that were run, and those whose codes differ.
+    rho, confidence : float
+        As asked for.
+    lower, upper : float
+        :func:`anytime_limits` of the probability, valid in spite of the stopping.
+    """
+
+    verdict: str
+    n_pairs: int
+    n_disagree: int
+    rho: float
+    confidence: float
+    lower: float
+    upper: float
+
+
+def certify_replicability(run, *, rho, confidence=0.95, max_pairs=10_000, seed, n_jobs=1):
+    """Run pairs until it is settled whether an algorithm is rho-replicable on this distribution.
+
+    Whatever the true probability of a disagreement, and whatever `max_pairs`, the verdict is a false
+    claim with probability at most 1 - confidence. How many pairs that takes, for a true probability
+    that one has in mind, :func:`certification_law` tells exactly.
+
+    Parameters
+    ----------
+    run : callable
+        ``run(shared_seed, rng)`` as in :func:`rrl.estimate_replicability`. With one seed the pairs
+        are the same, and come in the same order, as those of that function.
+    rho : float
+        The value to settle, in (0, 1).
+    confidence : float, default=0.95
+        One minus the probability of a false claim.
+    max_pairs : int, default=10_000
+        Give up after so many. A true probability of exactly `rho` is never settled but by an error.
+    seed : int
+        Seed of the whole measurement.
+    n_jobs : int, default=1
+        Worker processes (joblib). They may run a few pairs too many; the certificate does not depend
+        on it.
+
+    Returns
+    -------
+    Certificate
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range.
+
+    Examples
+    --------
+    >>> from rrl import certify_replicability, hypergrid_round
+    >>> def mean_of_coins(shared_seed, rng):
+    ...     return hypergrid_round(rng.binomial(10**6, 0.3) / 10**6, 0.1, shared_seed=shared_seed).codes
+    >>> certificate = certify_replicability(mean_of_coins, rho=0.1, seed=0)
+    >>> certificate.verdict, certificate.n_pairs
+    ('replicable', 64)
+    """
+    check_probability(rho=rho)
+    check_measurement(confidence, seed, max_pairs=max_pairs)
+    batch = 1
+    if n_jobs != 1:
+        from joblib import effective_n_jobs
+
+        batch = effective_n_jobs(n_jobs)
+    level = -np.log1p(-confidence)
+    root = np.random.SeedSequence(int(seed))
+    verdict, n_pairs, n_disagree = "undecided", 0, 0
+    while verdict == "undecided" and n_pairs < max_pairs:
+        for differs in pairs_disagree(run, root.spawn(min(batch, max_pairs - n_pairs)), n_jobs):
+            n_pairs, n_disagree = n_pairs + 1, n_disagree + differs
+            below, above = log_evidence(n_disagree, n_pairs, rho)
+            if max(below, above) >= level:
+                verdict = "replicable" if below >= level else "not replicable"
+                break
+    limits = anytime_limits(n_disagree, n_pairs, confidence)
+    return Certificate(verdict, n_pairs, n_disagree, float(rho), float(confidence), *limits)
+
+
+def boundaries(rho, confidence, max_pairs):
+    """Counts at which :func:`certify_replicability` stops, for 1, 2, ..., max_pairs pairs.
+
+    Returns
+    -------
+    low, high : ndarray of int64, shape (max_pairs,)
+        It claims "replicable" from `low` disagreements down and "not replicable" from `high` up; -1,
+        and one more than there are pairs, where no count would do.
+    """
+    level = -np.log1p(-confidence)
+    low, high = np.empty((2, max_pairs), dtype=np.int64)
+    certain, refuted = -1, 1
+    for n in range(1, max_pairs + 1):
+        # An agreement adds to one bet, a disagreement to the other: each boundary moves by 0 or 1.
+        certain += log_evidence(certain + 1, n, rho)[0] >= level
+        refuted += refuted <= n and log_evidence(refuted, n, rho)[1] < level
+        low[n - 1], high[n - 1] = certain, refuted
+    return low, high
+
+
+@dataclass(frozen=True, eq=False)
+class CertificationLaw:
+    """Result of :func:`certification_law`.
+
+    Attributes
+    ----------
+    replicable, not_replicable, undecided : float
+        Probabilities of the three verdicts.
+    mean_pairs : float
+        Expected number of pairs that are run.
+    running : ndarray of float64, shape (max_pairs + 1,)
+        Probability that the measurement is still undecided after 0, 1, ..., max_pairs pairs.
+    """
+
+    replicable: float
+    not_replicable: float
+    undecided: float
+    mean_pairs: float
+    running: np.ndarray
+
+
+def certification_law(true_rho, rho, *, confidence=0.95, max_pairs=10_000):
+    """Exact distribution of what :func:`certify_replicability` says and how many pairs it needs.
+
+    Parameters
+    ----------
+    true_rho : float
+        Probability of a disagreement, in [0, 1].
+    rho : float
+        The value to settle, in (0, 1).
+    confidence : float, default=0.95
+        One minus the probability of a false claim.
+    max_pairs : int, default=10_000
+        Where the measurement gives up.
+
+    Returns
+    -------
+    CertificationLaw
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range.
+
+    Examples
+    --------
+    >>> from rrl import certification_law
+    >>> law = certification_law(0.02, 0.1)
+    >>> round(law.mean_pairs), law.replicable > 0.99, law.not_replicable < 0.05
+    (66, True, True)
+    """
+    check_probability(rho=rho)
+    if not 0 <= true_rho <= 1:
+        raise ValueError(f"true_rho must lie in [0, 1], got {true_rho!r}")
+    check_measurement(confidence, 0, max_pairs=max_pairs)
+    chance = np.ones(1)  # of every number of disagreements from `first` on, while undecided
+    first, claims, running = 0, np.zeros(2), np.ones(max_pairs + 1)
+    for n, (low, high) in enumerate(zip(*boundaries(rho, confidence, max_pairs)), start=1):
+        step = np.zeros(chance.size + 1)
+        step[:-1] = chance * (1 - true_rho)
+        step[1:] += chance * true_rho
+        cut = max(low + 1 - first, 0), min(high - first, step.size)
+        claims += step[: cut[0]].sum(), step[cut[1] :].sum()
+        first, chance = first + cut[0], step[cut[0] : cut[1]]
+        running[n] = chance.sum()
+    replicable, not_replicable = claims.tolist()
+    return CertificationLaw(replicable, not_replicable, float(running[-1]), float(running[:-1].sum()), running)

@@ -1,0 +1,342 @@
+"""Bounds that are sharper than the paper's, derived in chapter 12 of the book.
+
+Each holds for every distribution that meets the paper's assumption, with every constant explicit.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .linear import ridge_weight_bound
+from .rounding import check_positive, check_probability
+
+__all__ = [
+    "SamplePlan",
+    "bonus_ratio_limits",
+    "design_plan",
+    "ridge_disagreement_bound",
+    "ridge_error_bound",
+    "ridge_plan",
+    "second_moment_disagreement_bound",
+    "second_moment_error_bound",
+    "second_moment_plan",
+    "unequal_bin_widths",
+]
+
+
+class SamplePlan(NamedTuple):
+    """A number of samples, and the bin width that goes with it.
+
+    Attributes
+    ----------
+    n_samples : float
+        Samples N of one run.
+    bin_width : float
+        The paper's alpha.
+    """
+
+    n_samples: float
+    bin_width: float
+
+
+def ridge_disagreement_bound(d, n_samples, bin_width, penalty, label_bound=1.0):
+    """Bound on the probability that two rounded ridge regressions differ, sqrt(2 d) Y / (alpha lambda sqrt(N)).
+
+    From the mean distance of two estimates, so it needs neither B nor delta.
+
+    Parameters
+    ----------
+    d : int
+        Number of features.
+    n_samples : float
+        The paper's N.
+    bin_width, penalty : float
+        The paper's alpha and lambda, average form.
+    label_bound : float, default=1
+        The paper's Y.
+
+    Returns
+    -------
+    float
+        Not clipped at 1.
+
+    Examples
+    --------
+    >>> from rrl.theory import ridge_disagreement_bound
+    >>> round(ridge_disagreement_bound(2, 10**6, 0.2, 0.1), 12)
+    0.1
+    """
+    check_positive(d=d, n_samples=n_samples, bin_width=bin_width, penalty=penalty, label_bound=label_bound)
+    return float(np.sqrt(2 * d / n_samples) * label_bound / (bin_width * penalty))
+
+
+def ridge_error_bound(n_samples, delta, penalty, label_bound=1.0, target_norm=None):
+    """Distance of ridge weights to their target that is exceeded with probability at most delta.
+
+    (Y + (norm(theta) + Y) sqrt(2 log(1/delta))) / (lambda sqrt(N)) with theta the target: the gradient
+    is needed there only, so no supremum over a ball is taken and the dimension does not appear.
+
+    Parameters
+    ----------
+    n_samples : float
+        The paper's N.
+    delta : float
+        Failure probability.
+    penalty : float
+        The paper's lambda, average form.
+    label_bound : float, default=1
+        The paper's Y.
+    target_norm : float, optional
+        Norm of the minimiser of the expected objective; by default :func:`ridge_weight_bound`.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from rrl.theory import ridge_error_bound
+    >>> round(ridge_error_bound(10**6, 0.01, 0.1), 4)
+    0.0883
+    """
+    check_positive(n_samples=n_samples, penalty=penalty, label_bound=label_bound)
+    check_probability(delta=delta)
+    if target_norm is None:
+        target_norm = ridge_weight_bound(label_bound, penalty)
+    check_positive(target_norm=target_norm)
+    tail = (target_norm + label_bound) * np.sqrt(2 * np.log(1 / delta))
+    return float((label_bound + tail) / (penalty * np.sqrt(n_samples)))
+
+
+def ridge_plan(d, epsilon, delta, rho, penalty, label_bound=1.0, target_norm=None):
+    """Samples and bin width for both promises of Theorem 3.1, without its uniform convergence.
+
+    The smallest N for which some width alpha has sqrt(d) alpha / 2 + :func:`ridge_error_bound` <= eps
+    and :func:`ridge_disagreement_bound` <= rho:
+    N = ((d Y / (sqrt(2) rho) + Y + (norm(theta) + Y) sqrt(2 log(1/delta))) / (lambda eps))^2.
+    Of order d^2 instead of d^3; rho > 2 delta is not needed.
+
+    Parameters
+    ----------
+    d : int
+        Number of features.
+    epsilon, delta, rho : float
+        Accuracy, failure probability, replicability parameter.
+    penalty : float
+        The paper's lambda, average form.
+    label_bound : float, default=1
+        The paper's Y.
+    target_norm : float, optional
+        As in :func:`ridge_error_bound`.
+
+    Returns
+    -------
+    SamplePlan
+
+    Examples
+    --------
+    >>> from rrl.theory import ridge_plan, ridge_sample_size
+    >>> plan = ridge_plan(4, 0.1, 0.01, 0.1, penalty=0.1)
+    >>> f"{plan.n_samples:.2g}, {plan.bin_width:.3f}"
+    '1.4e+07, 0.076'
+    >>> f"{ridge_sample_size(4, 0.1, 0.01, 0.1, penalty=0.1):.2g}"
+    '9e+10'
+    """
+    check_positive(d=d, epsilon=epsilon)
+    check_probability(rho=rho)
+    apart = ridge_disagreement_bound(d, 1, rho, penalty, label_bound)  # the width for rho, times sqrt(N)
+    error = ridge_error_bound(1, delta, penalty, label_bound, target_norm)
+    root = (np.sqrt(d) * apart / 2 + error) / epsilon
+    return SamplePlan(float(root**2), float(apart / root))
+
+
+def second_moment_disagreement_bound(d, n_samples, bin_width, t=1):
+    """Bound on the probability that two runs of Algorithm 3 differ, sqrt(d (d + 1) / N) t / alpha.
+
+    Parameters
+    ----------
+    d : int
+        Number of features.
+    n_samples : float
+        N = t M, M of each of t distributions.
+    bin_width : float
+        The paper's alpha.
+    t : int, default=1
+        Number of distributions; the estimate is the sum of their second moments.
+
+    Returns
+    -------
+    float
+        Not clipped at 1.
+
+    Examples
+    --------
+    >>> from rrl.theory import second_moment_disagreement_bound
+    >>> round(second_moment_disagreement_bound(3, 12 * 10**4, 0.1), 12)
+    0.1
+    """
+    check_positive(d=d, n_samples=n_samples, bin_width=bin_width, t=t)
+    return float(np.sqrt(d * (d + 1) / n_samples) * t / bin_width)
+
+
+def second_moment_error_bound(n_samples, delta, t=1):
+    """Frobenius distance to the second moment exceeded with probability at most delta.
+
+    t (1 + sqrt(log(1/delta))) / sqrt(N): the entries of x x' share one unit of length, so the
+    dimension does not appear.
+
+    Parameters
+    ----------
+    n_samples : float
+        N = t M, M of each of t distributions.
+    delta : float
+        Failure probability.
+    t : int, default=1
+        Number of distributions.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from rrl.theory import second_moment_error_bound
+    >>> round(second_moment_error_bound(10**4, 0.01), 4)
+    0.0315
+    """
+    check_positive(n_samples=n_samples, t=t)
+    check_probability(delta=delta)
+    return float(t * (1 + np.sqrt(np.log(1 / delta))) / np.sqrt(n_samples))
+
+
+def second_moment_plan(d, epsilon, delta, rho, t=1):
+    """Samples and bin width for both promises of Theorem 3.3, of order d^4 instead of d^8.
+
+    The smallest N for which some width alpha has d alpha / 2 + :func:`second_moment_error_bound` <= eps
+    and :func:`second_moment_disagreement_bound` <= rho:
+    N = t^2 ((d sqrt(d (d + 1)) / (2 rho) + 1 + sqrt(log(1/delta))) / eps)^2.
+
+    Parameters
+    ----------
+    d : int
+        Number of features.
+    epsilon, delta, rho : float
+        Accuracy in Frobenius norm, failure probability, replicability parameter.
+    t : int, default=1
+        Number of distributions.
+
+    Returns
+    -------
+    SamplePlan
+
+    Examples
+    --------
+    >>> from rrl.theory import second_moment_plan
+    >>> f"{second_moment_plan(8, 0.1, 0.01, 0.1).n_samples:.2g}"
+    '1.2e+07'
+    """
+    check_positive(d=d, epsilon=epsilon)
+    check_probability(rho=rho)
+    apart = second_moment_disagreement_bound(d, 1, rho, t)
+    root = (d * apart / 2 + second_moment_error_bound(1, delta, t)) / epsilon
+    return SamplePlan(float(root**2), float(apart / root))
+
+
+def design_plan(d, k, epsilon, delta, rho, label_bound=1.0):
+    """Samples and bin width for Theorem 3.2's promise by least squares in the design's coordinates.
+
+    N = max(2 k d^3 Y^2 / (eps rho)^2, 4 k d Y^2 (1 + sqrt(2 log(1/delta)))^2 / eps^2) with
+    alpha = eps / sqrt(d) (chapter 4 of the book): no lambda, no norm of theta*.
+
+    Parameters
+    ----------
+    d : int
+        Number of features.
+    k : float
+        Core-set constant of Definition 3.1; d for an optimal design.
+    epsilon, delta, rho : float
+        Accuracy of every prediction, failure probability, replicability parameter.
+    label_bound : float, default=1
+        The paper's Y.
+
+    Returns
+    -------
+    SamplePlan
+
+    Examples
+    --------
+    >>> from rrl.theory import design_plan
+    >>> f"{design_plan(4, 4, 0.5, 0.01, 0.1).n_samples:.3g}"
+    '2.05e+05'
+    """
+    check_positive(d=d, k=k, epsilon=epsilon, label_bound=label_bound)
+    check_probability(delta=delta, rho=rho)
+    noise = k * d * (label_bound / epsilon) ** 2
+    tail = (1 + np.sqrt(2 * np.log(1 / delta))) ** 2
+    return SamplePlan(float(noise * max(2 * d**2 / rho**2, 4 * tail)), float(epsilon / np.sqrt(d)))
+
+
+def bonus_ratio_limits(kappa):
+    """Smallest and largest ratio of two bonuses whose matrices differ by at most kappa lambda.
+
+    (1 + kappa)^(-1/2) and (1 - kappa)^(-1/2): in place of Lemma D.2's difference, which is large where
+    both bonuses are.
+
+    Parameters
+    ----------
+    kappa : float
+        Spectral norm of the symmetric error over the smallest eigenvalue lambda, in [0, 1).
+
+    Returns
+    -------
+    (float, float)
+
+    Examples
+    --------
+    >>> from rrl.theory import bonus_ratio_limits
+    >>> low, high = bonus_ratio_limits(0.5)
+    >>> round(low**-2, 12), round(high**-2, 12)
+    (1.5, 0.5)
+    """
+    if not 0 <= kappa < 1:
+        raise ValueError(f"kappa must lie in [0, 1), got {kappa!r}")
+    return (1 + kappa) ** -0.5, (1 - kappa) ** -0.5
+
+
+def unequal_bin_widths(spread, bin_width):
+    """One bin width for each entry, for the fewest disagreements at a given rounding error.
+
+    alpha_i is proportional to spread_i^(1/3), scaled so that sum alpha_i^2 = d alpha^2: the worst
+    rounding error is that of equal widths alpha, and sum spread_i / alpha_i is the least possible.
+
+    Parameters
+    ----------
+    spread : array_like, shape (d,)
+        Standard deviation of each entry, or any multiple of it, > 0. It must be shared, never
+        computed from one run's data.
+    bin_width : float
+        The equal width alpha that is replaced.
+
+    Returns
+    -------
+    ndarray, shape (d,)
+
+    Raises
+    ------
+    ValueError
+        If a spread or the width is not positive and finite.
+
+    Examples
+    --------
+    >>> from rrl.theory import unequal_bin_widths
+    >>> unequal_bin_widths([1.0, 1.0], 0.5)
+    array([0.5, 0.5])
+    >>> widths = unequal_bin_widths([8.0, 1.0], 0.5)
+    >>> float((widths[0] / widths[1]).round(12)), float((widths**2).sum().round(12))
+    (2.0, 0.5)
+    """
+    check_positive(bin_width=bin_width)
+    root = np.cbrt(np.asarray(spread, dtype=np.float64))
+    if root.ndim != 1 or root.size == 0 or not (np.isfinite(root).all() and (root > 0).all()):
+        raise ValueError(f"spread must be a vector of positive finite numbers, got {spread!r}")
+    return bin_width * root / np.sqrt(np.mean(root**2))
