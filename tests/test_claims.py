@@ -151,7 +151,7 @@ def small(tmp_path):
     files = {
         "book/paper_items.csv": "label,kind,number,latex\nlem-2-1,lemma,2.1,lem:rounding\n",
         "notebooks/01_rounding.md": "# Rounding\n",
-        "book/errata.md": "# Errata\n\n| E1 | there |\n",
+        "notebooks/13_errata.md": "# Errata\n\n### E1: there\n",
         "tests/test_a.py": "def test_one(): ...\nclass TestB:\n    def test_two(self): ...\n",
     }
     for name, text in files.items():
@@ -213,7 +213,8 @@ def test_verdicts_are_demanded_and_compared_in_every_chapter(small):
 def test_a_copy_without_the_tests_is_checked_as_far_as_it_goes(small):
     root, entry = small
     shutil.rmtree(root / "tests")
-    assert faults(root, [entry | {"tests": ["test_b.py::test_one"]}]) == []
+    (root / "notebooks" / "13_errata.md").unlink()
+    assert faults(root, [entry | {"tests": ["test_b.py::test_one"], "errata": ["E7"]}]) == []
 
 
 def notebook(**glued):
@@ -254,8 +255,8 @@ def build(small, monkeypatch):
     (root / "index.md").write_text("# Book\n\n```{toctree}\nbook/claims\nchapters/01_rounding\n```\n")
     (root / "book" / "claims.md").write_text("# Claim map\n\n```{rrl-claims}\n```\n")
     names = "".join(f".. py:function:: {name}\n" for name in entry["functions"])
-    errata = f"---\norphan: true\n---\n\n# Errata\n\n| E1 | there |\n|-|-|\n\n```{{eval-rst}}\n{names}```\n"
-    (root / "book" / "errata.md").write_text(errata)
+    api = f"---\norphan: true\n---\n\n# Names\n\n```{{eval-rst}}\n{names}```\n"
+    (root / "book" / "api.md").write_text(api)
     (root / "chapters" / "01_rounding.ipynb").write_text(notebook(claim_lem_2_1="holds corrected"))
     monkeypatch.setattr(book_claims, "ROOT", root)
 
