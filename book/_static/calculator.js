@@ -296,11 +296,12 @@ const Calculator = (() => {
       const rows = [...asked, ...seen.map((m) => ({ name: m.what, digits: m.log10, measured: true }))];
       const heads = ["version", unit || "probability", "log₁₀", ...(unit ? ["time at 10⁶ a second"] : [])];
       if (seen.length) heads.push("over the measured");
-      const least = Math.max(...seen.map((m) => m.log10)); // the harder of two populations
+      const enough = Math.max(...seen.map((m) => m.log10));
       const line = ({ name, digits, measured: own }) => {
         const cells = [element("td", {}, show(digits)), element("td", {}, digits.toFixed(2))];
         if (unit) cells.push(element("td", { class: "calculator-words" }, duration(digits)));
-        if (seen.length) cells.push(element("td", {}, own ? "" : show(digits - least)));
+        if (seen.length) cells.push(element("td", {}, own ? "" : show(digits - enough)));
+        cells.forEach((cell, i) => cell.setAttribute("data-head", heads[i + 1])); // for narrow pages
         return element("tr", {}, element("th", { scope: "row" }, name), ...cells);
       };
       const header = element("tr", {}, ...heads.map((h) => element("th", { scope: "col" }, h)));
