@@ -63,12 +63,12 @@ def test_the_width_is_the_next_of_the_shared_list(ratio):
 
 
 def test_two_answers_get_different_widths_with_the_stated_probability(acceptance):
-    """800 shared seeds, two fixed pilots; alarm 1e-6."""
-    first, second = ([own_pilot(lab, r, rho=0.2, n_resamples=8)[1] for r in range(800)] for lab in (1, 2))
+    """300 shared seeds, two fixed pilots; alarm 1e-6."""
+    first, second = ([own_pilot(lab, r, rho=0.2, n_resamples=8)[1] for r in range(300)] for lab in (1, 2))
     one, two = first[0].smallest, second[0].smallest
     assert {p.smallest for p in first} == {one}
-    low, high = acceptance(800, abs(np.log(one / two)) / np.log(2))
-    assert 0 < low <= sum(a.bin_width != b.bin_width for a, b in zip(first, second)) <= high < 800
+    low, high = acceptance(300, abs(np.log(one / two)) / np.log(2))
+    assert 0 < low <= sum(a.bin_width != b.bin_width for a, b in zip(first, second)) <= high < 300
 
 
 def test_laboratories_with_own_pilots_disagree_as_seldom_as_asked_and_as_predicted(acceptance):
