@@ -4,14 +4,17 @@ import datetime
 
 import numpy as np
 
-from rrl.experiments.atari import EXPERT_SEED, LAST_GAMES, SCALES, VARIANTS
+from rrl.experiments import atari, minatar
+from rrl.experiments.atari import EXPERT_SEED, LAST_GAMES, VARIANTS
 from rrl.experiments.minatar import CHOICES
 from rrl.experiments.store import unit_key, unpack_array
 from rrl.pqn.agreement import agreement_report
 
-__all__ = ["costs", "curves", "q_values", "share_of_ties", "table"]
+__all__ = ["costs", "curves", "in_words", "q_values", "share_of_ties", "summary", "table"]
 
 TRAINED, ASKED = ("atari", "minatar"), ("atari-holdout", "minatar-holdout")
+# All runs of the protocol: the paper's, and the book's.
+WHOLE = {"atari": atari.SCALES["paper"], "minatar": minatar.SCALES["full"]}
 # In the order of tables and figures.
 RANK = {variant: k for k, variant in enumerate([*VARIANTS, *CHOICES])}
 
@@ -80,7 +83,8 @@ def table(records, *, seed=0):
         results = [run["result"] for run, _ in runs.values()]
         answers = [record["result"] for _, record in runs.values()]
         q = np.stack([unpack_array(answer["q"]) for answer in answers])
-        step = next(iter(runs.values()))[0]["unit"]["settings"]["grid_step"]
+        settings = next(iter(runs.values()))[0]["unit"]["settings"]
+        step = settings["grid_step"] * settings["round_acting"]
         finals = np.array([r["final_mean"] for r in results], dtype=float)
         greedies = np.array([np.mean(r["evaluation"]["scores"]) for r in results])
         rows.append(
@@ -145,6 +149,61 @@ def share_of_ties(plain, rounded, own):
     return (rounded - own) / (rounded - plain) if rounded > plain else float("nan")
 
 
+def in_words(share):
+    """A share of a gain, of `share_of_ties`, in words.
+
+    Examples
+    --------
+    >>> from rrl.experiments.atari_results import in_words
+    >>> in_words(0.6)
+    'Most of the gain is ties.'
+    """
+    if np.isnan(share):
+        return "There is no gain to explain."
+    for limit, words in (
+        (0.95, "All of the gain is ties."),
+        (0.75, "Nearly all of the gain is ties."),
+        (0.5, "Most of the gain is ties."),
+        (0.25, "A good part of the gain is ties, but not most."),
+    ):
+        if share >= limit:
+            return words
+    return "Little of the gain is ties."
+
+
+def summary(row):
+    """A row of `table` as text, mean ± 1.96 standard errors over runs where there is an error.
+
+    Parameters
+    ----------
+    row : dict
+        Of at least two runs.
+
+    Returns
+    -------
+    dict of str to str
+    """
+    low, high = row["interval"]
+    return {
+        "seeds": f"{len(row['seeds'])}",
+        "million steps done": " to ".join(dict.fromkeys(f"{s / 1e6:.2g}" for s in row["steps"])),
+        "return (last 20 games)": f"{row['final']:.2f} ± {row['final_error']:.2f}",
+        "return, bootstrap interval": "{:.2f} to {:.2f}".format(*row["final_interval"]),
+        "return, greedy games": f"{row['greedy']:.2f} ± {row['greedy_error']:.2f}",
+        "agreement": f"{row['agreement']:.2f} ± {1.96 * row['standard_error']:.2f}",
+        "agreement, bootstrap interval": f"{low:.2f} to {high:.2f}",
+        "Fleiss' kappa": f"{row['fleiss_kappa']:.2f}",
+        "Cohen's kappa, mean": f"{row['cohen_kappa']:.2f}",
+        "most common action's share": f"{row['majority']:.2f}",
+        "states with ties": f"{row['tie_rate']:.2f}",
+        "agreement, shared tie-breaks": f"{row['agreement_shared']:.2f}",
+        "agreement, own tie-breaks": f"{row['agreement_independent']:.2f}",
+        "states where all runs have one best": f"{row['unique']:.3f}",
+        "agreement in those states": f"{row['agreement_unique']:.2f}",
+        "agreement with the recorded player": f"{np.mean(row['expert']):.2f}",
+    }
+
+
 def curves(records, window=LAST_GAMES):
     """Returns over training: running means over each run's last games.
 
@@ -178,8 +237,8 @@ def curves(records, window=LAST_GAMES):
     return sorted(found, key=lambda c: (c["game"], c["total_steps"], RANK[c["variant"]], c["seed"]))
 
 
-def costs(records):
-    """Speed of the recorded training on each machine, and what the paper's scale would take there.
+def costs(records, experiment="atari"):
+    """Speed of the recorded training on each machine, and what the whole protocol would take there.
 
     The time is that of the wall clock while any recorded run trained or was evaluated: runs that trained at
     the same time are counted once.
@@ -187,13 +246,14 @@ def costs(records):
     Parameters
     ----------
     records : list of dict
+    experiment : {"atari", "minatar"}
 
     Returns
     -------
     list of dict
         For each machine ``processor``, ``cores``, ``device`` (of torch), ``gpu`` (or None), ``runs``,
         ``run_steps`` (environment steps of all runs), ``hours``, ``steps_a_second``, ``paper_hours`` (for all
-        runs of the paper's scale at that speed).
+        runs of the largest scale, for Atari the paper's, at that speed).
     """
     machines, cards = {}, {}
     for record in records:
@@ -201,9 +261,9 @@ def costs(records):
         place = (hardware["processor"], hardware["cores"])
         if hardware["gpu"]:
             cards.setdefault(place, hardware["gpu"])
-        if record["unit"]["experiment"] == "atari":
+        if record["unit"]["experiment"] == experiment:
             machines.setdefault((*place, record["result"]["device"]), []).append(record)
-    paper = SCALES["paper"]
+    paper = WHOLE[experiment]
     paper_steps = paper["total_steps"] * paper["n_seeds"] * len(paper["games"]) * len(VARIANTS)
     found = []
     for (processor, cores, device), own in machines.items():

@@ -192,7 +192,8 @@ def q_values(study, unit, *, trained, states, folder, device="cpu"):
     with torch.no_grad():
         parts = [network(theta, part[None])[0].cpu() for part in np.array_split(states.observations, 16)]
     q = torch.cat(parts).numpy()
-    actions = quantise(q, config_of(run).grid_step).argmax(1)
+    settings = config_of(run)
+    actions = quantise(q, settings.grid_step * settings.round_acting).argmax(1)
     return {
         "q": pack_array(q),
         "actions": pack_array(actions.astype(np.int8)),

@@ -8,8 +8,9 @@ the `minatar` package draws them, so that both can be fed the same numbers.
 import numpy as np
 from numba import njit
 
-__all__ = ["KERNELS", "COMMON"]
+__all__ = ["ACTIONS", "COMMON", "KERNELS"]
 
+ACTIONS = ("nothing", "left", "up", "right", "down", "fire")
 NOTHING, LEFT, UP, RIGHT, DOWN, FIRE = range(6)
 COMMON = [("random", "u8"), ("last", "i1"), ("over", "?"), ("total", "f8"), ("age", "i8")]
 
