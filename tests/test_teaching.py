@@ -1,0 +1,218 @@
+"""The classroom: slides show what the notebooks computed and need no network; the guide repeats the chapters."""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import build_slides
+import pytest
+import yaml
+from build_slides import SlideError, find_decks, put_numbers, read_deck, read_results, render_slide
+from check_pages import CHROMIUM_FLAGS, FORMULA_FAULTS, check_files, find_chromium, find_pages, served
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.append(str(ROOT / "book" / "_ext"))
+import book_teaching  # noqa: E402
+
+SOURCES = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "notebooks").glob("[!.]*.md")}
+DECKS = find_decks(ROOT)
+GUIDE = (ROOT / "book" / "teaching.md").read_text(encoding="utf-8")
+browser = pytest.mark.skipif(find_chromium() is None, reason="no Chromium is installed")
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
+
+def notebook(folder, name, figures=(), numbers=()):
+    """Write an executed notebook that has these figures and numbers."""
+    cells = [{"cell_type": "markdown", "metadata": {}}]
+    for figure, mime, content in figures:
+        shown = {"figure": {"name": figure}, "image": {"alt": 'A "line"\n of <text>.'}}
+        cells.append({"metadata": {"mystnb": shown}, "outputs": [{"data": {mime: content}, "metadata": {}}]})
+    for number, value in numbers:
+        glued = {"scrapbook": {"name": number, "mime_prefix": "x/"}}
+        cells.append({"metadata": {}, "outputs": [{"data": {"x/text/plain": repr(value)}, "metadata": glued}]})
+    (folder / "chapters" / ".runs").mkdir(parents=True, exist_ok=True)
+    (folder / "chapters" / f"{name}.ipynb").write_text(json.dumps({"cells": cells}))
+    (folder / "chapters" / ".runs" / f"{name}.json").write_text('{"scale": "full"}')
+
+
+@pytest.fixture
+def book(tmp_path):
+    """A book whose chapters hold a stand-in for every figure and number that the real decks name."""
+    used = [found for path in DECKS for found in build_slides.NUMBER.findall(path.read_text(encoding="utf-8"))]
+    names, formatted = {name for name, _ in used}, {name for name, form in used if form}
+    for stem, text in SOURCES.items():
+        figures = [(name, "image/png", PIXEL) for name in re.findall(r"name: (fig-[\w-]+)", text)]
+        known = [name for name in names if re.search(rf"""["']{re.escape(name)}["']""", text)]
+        notebook(tmp_path, stem, figures, [(name, 12.5 if name in formatted else "12") for name in known])
+    (tmp_path / "slides").symlink_to(ROOT / "slides")
+    (tmp_path / "_config.yml").write_text((ROOT / "_config.yml").read_text(encoding="utf-8"), encoding="utf-8")
+    return tmp_path
+
+
+def executed():
+    """Tell whether every figure and number of the decks has been computed on this machine."""
+    figures, numbers = read_results(ROOT)
+    text = "".join(path.read_text(encoding="utf-8") for path in DECKS)
+    wanted = set(re.findall(r"^!\[\]\((fig-[\w-]+)\)$", text, re.M))
+    return wanted <= figures.keys() and {name for name, _ in build_slides.NUMBER.findall(text)} <= numbers.keys()
+
+
+# Slides
+
+
+def test_the_decks_name_only_what_the_chapters_compute_and_link_only_pages_there_are(book):
+    assert build_slides.build(book, book / "made", "../html/") == len(DECKS) >= 5
+    for path in DECKS:
+        for folder, name in re.findall(r"\]\((chapters|book)/(\w+)\)", path.read_text(encoding="utf-8")):
+            assert name in SOURCES if folder == "chapters" else (ROOT / folder / f"{name}.md").is_file()
+
+
+def test_the_decks_need_no_other_server_and_every_figure_has_its_text(book):
+    made = book / "made"
+    build_slides.build(book, made, "../")
+    names = find_pages(made)
+    assert len(names) == len(DECKS)
+    faults = [fault for fault in check_files(made, names)[0] if "broken link ../" not in fault]
+    assert not faults
+    assert "free of charge" in (made / "reveal" / "LICENSE").read_text(encoding="utf-8")
+    assert not (made / "mathjax").exists()
+
+
+def test_every_deck_has_notes_and_no_typed_results():
+    for path in DECKS:
+        header, slides = read_deck(path)
+        assert 5 <= header["minutes"] <= 90
+        for text in slides:
+            assert text.startswith("## "), text[:60]
+            assert "\nNote:\n" in text, text[:60]
+            # A measured number would be a decimal in the text; it has to be glued, and items of the paper are none.
+            shown = re.sub(r"```.*?```|\$[^$]*\$|`[^`]*`|[A-Z]\w+ \d\.\d", "", text.partition("\nNote:")[0], flags=re.S)
+            assert not re.search(r"\d\.\d", shown), shown
+
+
+def test_missing_figures_numbers_and_headers_are_named(book, tmp_path):
+    renderer = build_slides.make_renderer()
+    with pytest.raises(SlideError, match="fig-none"):
+        render_slide("## A\n\n![](fig-none)", {}, "../", renderer)
+    with pytest.raises(SlideError, match="no-number"):
+        put_numbers("{glue:text}`no-number:.1f`", {})
+    (tmp_path / "bad.md").write_text("---\ntitle: x\n---\n## A\n")
+    with pytest.raises(SlideError, match=r"bad\.md needs a header"):
+        read_deck(tmp_path / "bad.md")
+    (book / "chapters" / "01_rounding.ipynb").write_text('{"cells": []}')
+    with pytest.raises(SlideError, match=r"1_foundations\.md: no executed notebook has the figure"):
+        build_slides.build(book, tmp_path / "made", "../")
+
+
+def test_a_slide_becomes_what_it_should(tmp_path):
+    notebook(tmp_path, "03_x", [("fig-a", "image/svg+xml", ["<svg", "/>"])], [("share", 0.125), ("word", "7 × 10⁸")])
+    figures, numbers = read_results(tmp_path)
+    assert figures["fig-a"] == ("03_x", "full", 'A "line"\n of <text>.', "svg", b"<svg/>")
+    assert put_numbers("{glue:text}`share:.1%`, {glue:text}`word`", numbers) == "12.5%, 7 × 10⁸"
+    text = "## Head\n\nWords $a<b$ and [ch](chapters/03_x).\n\n![](fig-a)\n\nAnswer: yes.\nNote:\nSay *it*."
+    section, shown = render_slide(text, figures, "../", build_slides.make_renderer())
+    assert shown == ["fig-a"]
+    for part in (
+        "<h2>Head</h2>",
+        r"\(a&lt;b\)",
+        '<a href="../chapters/03_x.html">ch</a>',
+        'alt="A &quot;line&quot; of &lt;text&gt;."',
+        '<a href="../chapters/03_x.html#fig-a">Chapter 3</a>, full scale',
+        '<p class="fragment"><strong>Answer.</strong> yes.</p>',
+        '<aside class="notes"><p>Say <em>it</em>.</p>',
+        '<div class="split">',
+    ):
+        assert part in section, part
+
+
+def test_the_command_says_what_is_missing(monkeypatch, tmp_path, capsys):
+    (tmp_path / "slides").symlink_to(ROOT / "slides")
+    (tmp_path / "_config.yml").write_text((ROOT / "_config.yml").read_text(encoding="utf-8"), encoding="utf-8")
+    monkeypatch.setattr(build_slides, "ROOT", tmp_path)
+    assert build_slides.main([]) == 1
+    assert "error: 0_start.md: no executed notebook" in capsys.readouterr().err
+    with pytest.raises(SlideError, match="no-such-package is not installed"):
+        build_slides.package_folder("no-such-package")
+
+
+OVERFLOW = """() => Reveal.getSlides().flatMap((slide, i) => {
+  Reveal.slide(i, 0, 99);
+  const box = slide.getBoundingClientRect();
+  const over = [...slide.querySelectorAll("*")].filter(e => !e.closest("aside") && !e.closest("mjx-container"))
+    .map(e => e.getBoundingClientRect())
+    .filter(r => r.width && (r.bottom > box.bottom + 1 || r.right > box.right + 1 || r.top < box.top - 1));
+  return over.length ? [i] : [];
+})"""
+
+
+@browser
+def test_real_decks_in_the_browser(tmp_path):
+    """Slides fit, formulas are set, no script fails, nothing is fetched, and paper gets a page a slide."""
+    if not executed():
+        pytest.skip("the notebooks that the slides draw on have not been run: make slides")
+    from playwright.sync_api import sync_playwright
+
+    build_slides.build(ROOT, tmp_path, "../html/")
+    names, faults = find_pages(tmp_path), []
+    with served(tmp_path) as origin, sync_playwright() as playwright:
+        driver = playwright.chromium
+        window = driver.launch(executable_path=find_chromium(), args=CHROMIUM_FLAGS, chromium_sandbox=False)
+        tab = window.new_page(viewport={"width": 1280, "height": 720})
+        tab.on("pageerror", lambda error: faults.append(error.message))
+        tab.on("console", lambda message: message.type == "error" and faults.append(message.text))
+        tab.on("request", lambda request: request.url.startswith((origin, "data:")) or faults.append(request.url))
+        for name in names:
+            tab.goto(origin + name)
+            tab.evaluate("() => MathJax.startup.promise")
+            assert tab.evaluate("() => [...document.images].every(i => i.complete && i.naturalWidth > 0)"), name
+            assert tab.locator(FORMULA_FAULTS).count() == 0 and tab.locator("mjx-container").count() > 0, name
+            assert tab.evaluate(OVERFLOW) == [], name
+        tab.goto(f"{origin}{names[0]}?print-pdf")
+        tab.wait_for_selector(".pdf-page")
+        assert tab.locator(".pdf-page").count() == 1 + len(read_deck(DECKS[0])[1])
+        window.close()
+    assert not faults
+
+
+# The guide
+
+
+def test_goals_and_exercises_come_from_the_chapters():
+    for name in book_teaching.listed_chapters(ROOT):
+        title, goals, exercises = book_teaching.read_chapter(SOURCES[name])
+        assert title and goals.count("\n- ") + goals.startswith("- ") >= 2, name
+        if name[0].isdigit():
+            assert exercises and all(label.startswith("ex-") for _, label in exercises), name
+    text = "---\nk: v\n---\n\n# T\n\nAfter this chapter you can\n\n- see {doc}`03_ridge`,\n- and [x](#y).\n\nMore\n"
+    assert book_teaching.read_chapter(text)[1] == "- see {doc}`/chapters/03_ridge`,\n- and x.\n"
+
+
+def test_the_guide_has_what_a_lecturer_looks_for():
+    headings = set(re.findall(r"^## (.+)$", GUIDE, re.M))
+    assert {"In ten minutes", "Slides", "What students need", "Plans", "Graded assignments"} <= headings
+    assert {"Common misconceptions", "Discussion questions"} <= headings
+    for plan in ("One session", "Three sessions", "Six sessions"):
+        assert f"**{plan}.**" in GUIDE
+    questions = GUIDE.count("```{admonition}")
+    assert questions >= 6 and GUIDE.count(":class: dropdown") == questions
+    for title in re.findall(r"\*([A-Z][\w ]+)\*", GUIDE):
+        if title in {"Foundations", "Tools for linear spaces", "Replicable reinforcement learning", "Experiments"}:
+            assert any(read_deck(path)[0]["title"] == title for path in DECKS), title
+
+
+def test_the_citation_is_that_of_the_file():
+    record = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    text = book_teaching.bibtex(record)
+    for author in record["preferred-citation"]["authors"]:
+        assert f"{author['family-names']}, {author['given-names']}" in text
+    assert record["preferred-citation"]["title"] in text and f"version = {{{record['version']}}}" in text
+    assert text.count("{") == text.count("}")
+
+
+def test_the_changelog_is_in_its_form():
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    versions = re.findall(r"^## (.+)$", text, re.M)
+    assert versions[0] == "Unreleased" or re.match(r"\d+\.\d+\.\d+ \(\d{4}-\d\d-\d\d\)$", versions[0])
+    kinds = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+    assert set(re.findall(r"^### (.+)$", text, re.M)) <= kinds
