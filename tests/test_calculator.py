@@ -38,11 +38,20 @@ def rounding(x, version):
     return math.log10(theory.rounding_disagreement_bound(x["d"], 1, x["distance"], x["bin_width"], version))
 
 
+def estimator(formula, plan):
+    """Theorems 3.1 to 3.3, and what chapters 4 and 12 have in their place."""
+
+    def digits(x, version):
+        return math.log10(plan(**x).n_samples if version == "sharper" else formula(**x, version=version))
+
+    return digits
+
+
 PYTHON = {
     "rounding": rounding,
-    "ridge": lambda x, v: math.log10(theory.ridge_sample_size(**x, version=v)),
-    "fixed_design": lambda x, v: math.log10(theory.fixed_design_sample_size(**x, version=v)),
-    "second_moment": lambda x, v: math.log10(theory.second_moment_sample_size(**x, version=v)),
+    "ridge": estimator(theory.ridge_sample_size, theory.ridge_plan),
+    "fixed_design": estimator(theory.fixed_design_sample_size, theory.design_plan),
+    "second_moment": estimator(theory.second_moment_sample_size, theory.second_moment_plan),
     "lsvi": lambda x, v: theory.lsvi_sample_size(**x, version=v, log10=True),
     "ucb": ucb,
 }
@@ -122,7 +131,12 @@ def test_no_formula_and_no_version_is_left_out(tab):
     sizes = {name for name in theory.__all__ if name.endswith("_sample_size")}
     assert sizes == {f"{key}_sample_size" for key in versions if key not in ("rounding", "ucb")}
     for key in ("ridge", "fixed_design", "second_moment"):
-        assert set(versions[key]) == set(theory.rounding.VERSIONS)
+        assert set(versions[key]) == {*theory.rounding.VERSIONS, "sharper"}
+    assert {name for name in theory.__all__ if name.endswith("_plan")} == {
+        "ridge_plan",
+        "design_plan",
+        "second_moment_plan",
+    }
     assert set(versions["lsvi"]) == {"printed", "corrected", "sharp"}
     # The chain's "printed" is the printed version, its "corrected" is "corrected lemmas" here.
     assert {CHAIN.get(v, v) for v in versions["ucb"]} == set(theory.lsvi_ucb.GRAM_ACCURACIES)
@@ -214,15 +228,17 @@ def test_a_wrong_value_is_named_and_no_number_shown(tab, name, typed, says):
     assert says in message.inner_text()
     assert tab.locator("tbody tr").count() == 0
     tab.fill(f"#calculator-{name}-number", "1" if name in ("d", "epsilon") else "0.3")
-    assert tab.locator("tbody tr").count() == 2 and "must" not in message.inner_text()
+    assert tab.locator("tbody tr").count() == 3 and "must" not in message.inner_text()
 
 
 def test_a_measurement_is_offered_and_compared(tab):
     assert "Somewhere <b>else</b>" in tab.locator(".calculator-known").inner_text()
-    assert tab.locator("tbody tr").count() == 2
-    tab.click("text=set these values")
-    assert tab.input_value("#calculator-penalty-number") == "0.01"
     assert tab.locator("tbody tr").count() == 3
+    tab.focus("text=set these values")
+    tab.keyboard.press("Enter")
+    assert tab.evaluate("document.activeElement.id") == "calculator-d"
+    assert tab.input_value("#calculator-penalty-number") == "0.01"
+    assert tab.locator("tbody tr").count() == 4
     ratio = theory.ridge_sample_size(4, 0.1, 0.01, 0.1, 0.01) / 10**9.5
     assert float(row(tab, "corrected")[-1].replace(",", "")) == pytest.approx(ratio, rel=0.005)
 

@@ -323,7 +323,7 @@ const Calculator = (() => {
       button.addEventListener("click", () => {
         Object.assign(values, m.inputs);
         choose();
-        known.querySelector("button:not(:disabled)")?.focus();
+        controls.querySelector("input").focus(); // this button is drawn anew
       });
       return element("p", {}, `${m.what}, ${set.join(", ")}: enough were ${show(m.log10)}. `, button);
     }
