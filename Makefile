@@ -16,7 +16,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 	then echo $$p; break; fi; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup book notebook serve pdf test lint bench lock clean
+.PHONY: help setup book notebook serve pdf slides assignments test lint bench lock clean
 
 help: ## show this list
 	@echo "Replicable RL: book and package. Commands:"
@@ -56,6 +56,14 @@ pdf: $(READY) ## print the book to _build/book.pdf (needs Chromium)
 	@echo "==> Running the notebooks"
 	@$(PY) tools/run_notebooks.py --scale $(SCALE) --jobs $(JOBS)
 	@$(PY) tools/print_book.py
+
+slides: $(READY) ## make the lecture slides in _build/slides from the executed notebooks
+	@echo "==> Running the notebooks"
+	@$(PY) tools/run_notebooks.py --scale $(SCALE) --jobs $(JOBS)
+	@$(PY) tools/build_slides.py
+
+assignments: $(READY) ## make the graded assignments in _build/assignments
+	@$(PY) tools/build_assignments.py
 
 test: $(READY) ## run the tests with branch coverage
 	@echo "==> Running the tests"

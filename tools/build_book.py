@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+import build_slides
 import check_pages
 import yaml
 from run_notebooks import files_under, fingerprint, write_atomic
@@ -41,7 +42,7 @@ def build(root, browser):
         print("\n".join(f"error: {fault}" for fault in faults), file=sys.stderr)
         return 1
     site, stamp = root / "_build" / "html", root / "_build" / "book.json"
-    sources = ("_config.yml", "_toc.yml", "requirements.lock", "book", "rrl", "tools", "chapters")
+    sources = ("_config.yml", "_toc.yml", "requirements.lock", "book", "rrl", "tools", "slides", "chapters")
     state = fingerprint(root, files_under(*(root / name for name in sources)), [browser])
     if (site / "index.html").is_file() and stamp.is_file() and json.loads(stamp.read_text())["inputs"] == state:
         print("The site is up to date: no page, notebook or setting changed")
@@ -57,8 +58,13 @@ def build(root, browser):
     if subprocess.run(command, cwd=root, start_new_session=True).returncode:
         print("error: jupyter-book found the problems above; the site before stays as it was", file=sys.stderr)
         return 1
-    print(f"Checking the pages (site built in {time.monotonic() - started:.0f} s)", flush=True)
     made = beside / "_build" / "html"
+    try:
+        build_slides.build(root, made / "slides", "../")
+    except build_slides.SlideError as error:
+        print(f"error: {error}; the site before stays as it was", file=sys.stderr)
+        return 1
+    print(f"Checking the pages (site built in {time.monotonic() - started:.0f} s)", flush=True)
     if check_pages.check(made, browser):
         print(f"error: the pages with faults are in {made.relative_to(root)}; the site before stays", file=sys.stderr)
         return 1
