@@ -79,6 +79,14 @@ def origin(tmp_path_factory):
         yield address
 
 
+@pytest.fixture(scope="module")
+def script(browser, origin):
+    """A page whose functions are called, and nothing is pressed."""
+    page = browser.new_page()
+    page.goto(origin + "a.html")
+    return page
+
+
 @pytest.fixture
 def tab(browser, origin):
     """The calculator on a page of its own; any script error fails the test."""
@@ -102,15 +110,15 @@ def draw(rng, ranges):
     return out
 
 
-def test_every_number_is_that_of_the_package(tab):
-    table = tab.evaluate("() => Object.entries(Calculator.FORMULAS).map(([k, f]) => [k, f.inputs, f.versions])")
-    limits = tab.evaluate("() => Object.entries(Calculator.INPUTS).map(([k, i]) => [k, i.least, i.most, !!i.whole])")
+def test_every_number_is_that_of_the_package(script):
+    table = script.evaluate("() => Object.entries(Calculator.FORMULAS).map(([k, f]) => [k, f.inputs, f.versions])")
+    limits = script.evaluate("() => Object.entries(Calculator.INPUTS).map(([k, i]) => [k, i.least, i.most, !!i.whole])")
     ranges = {name: rest for name, *rest in limits}
     assert [key for key, _, _ in table] == list(PYTHON)
     rng, beyond = np.random.default_rng(0), 0
     for key, inputs, versions in table:
         cases = [draw(rng, {name: ranges[name] for name in inputs}) for _ in range(N_INPUTS)]
-        found = tab.evaluate(
+        found = script.evaluate(
             "([key, versions, cases]) => cases.map((x) => versions.map((v) => "
             "[Calculator.log10(key, v, x), Calculator.fault(key, x)]))",
             [key, versions, cases],
@@ -125,8 +133,8 @@ def test_every_number_is_that_of_the_package(tab):
     assert beyond > 100
 
 
-def test_no_formula_and_no_version_is_left_out(tab):
-    pairs = tab.evaluate("() => Object.entries(Calculator.FORMULAS).map(([key, { versions }]) => [key, versions])")
+def test_no_formula_and_no_version_is_left_out(script):
+    pairs = script.evaluate("() => Object.entries(Calculator.FORMULAS).map(([key, { versions }]) => [key, versions])")
     versions = dict(pairs)
     sizes = {name for name in theory.__all__ if name.endswith("_sample_size")}
     assert sizes == {f"{key}_sample_size" for key in versions if key not in ("rounding", "ucb")}
@@ -144,7 +152,7 @@ def test_no_formula_and_no_version_is_left_out(tab):
         key = name.removesuffix("_sample_size")
         parameters = inspect.signature(getattr(theory, name)).parameters.values()
         required = {p.name for p in parameters if p.default is p.empty}
-        assert required <= set(tab.evaluate("(k) => Calculator.FORMULAS[k].inputs", key))
+        assert required <= set(script.evaluate("(k) => Calculator.FORMULAS[k].inputs", key))
 
 
 @pytest.mark.parametrize(
@@ -160,8 +168,8 @@ def test_no_formula_and_no_version_is_left_out(tab):
         (490.25, "1.78 × 10⁴⁹⁰", "4.08 × 10⁴⁶⁶ ages of the universe"),
     ],
 )
-def test_numbers_and_times_are_written_readably(tab, digits, value, time):
-    assert tab.evaluate("(x) => [Calculator.show(x), Calculator.duration(x)]", digits) == [value, time]
+def test_numbers_and_times_are_written_readably(script, digits, value, time):
+    assert script.evaluate("(x) => [Calculator.show(x), Calculator.duration(x)]", digits) == [value, time]
 
 
 def row(tab, version):
