@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from rrl.experiments.atari import EXPERT_SEED, VARIANTS, holdout_unit, units
-from rrl.experiments.atari_results import costs, curves, q_values, share_of_ties, table
+from rrl.experiments.atari_results import costs, curves, in_words, q_values, share_of_ties, summary, table
 from rrl.experiments.store import RunStore, pack_array, unit_key
 from rrl.pqn import action_agreement, rounded_actions
 
@@ -98,6 +98,40 @@ def test_costs_count_the_wall_clock_once():
     assert gpu["hours"] == pytest.approx((140 + 60) / 3600) and gpu["steps_a_second"] == pytest.approx(steps / 200)
     assert gpu["paper_hours"] == pytest.approx(1.2e9 / (steps / 200) / 3600)
     assert cpu["gpu"] is None and cpu["steps_a_second"] == pytest.approx(4 * 1100 / 50)
+
+
+def test_costs_of_minatar_are_its_own():
+    records = made("breakout", 2000, 1, device="cpu", seconds=100.0)
+    mine = [{**r, "unit": {**r["unit"], "experiment": "minatar"}} for r in records if "device" in r["result"]]
+    (cost,) = costs(records + mine, "minatar")
+    assert cost["runs"] == 4 and cost["run_steps"] == 8000 and cost["hours"] == pytest.approx(100 / 3600)
+    assert cost["paper_hours"] == pytest.approx(180e6 / 80 / 3600)
+
+
+def test_runs_that_act_on_unrounded_values_are_compared_unrounded():
+    records = made("breakout", 2048, 3)
+    for record in records:
+        if "settings" in record["unit"]:
+            record["unit"]["settings"]["round_acting"] = False
+    by_key = {record["unit"].get("variant"): record for record in records if "settings" in record["unit"]}
+    assert by_key["quantised"]["unit"]["settings"]["grid_step"] > 0
+    # The hold-out records name their runs by key, which the changed settings changed.
+    trained = [r for r in records if "settings" in r["unit"]]
+    answers = [r for r in records if "settings" not in r["unit"]]
+    for run, answer in zip(trained, answers, strict=True):
+        answer["unit"]["run"] = unit_key(run["unit"])
+    row = next(row for row in table(records) if row["variant"] == "quantised")
+    q = next(iter(q_values(records).values()))["quantised"]
+    assert row["tie_rate"] == 0 and row["agreement"] == action_agreement(q.argmax(-1)).mean
+
+
+def test_a_share_in_words_and_a_row_as_text():
+    words = [in_words(share) for share in (1.2, 0.95, 0.75, 0.5, 0.25, 0.1, -0.5)]
+    assert len(set(words)) == 5 and words[0] == words[1] and words[-1] == words[-2]
+    assert in_words(float("nan")) == "There is no gain to explain."
+    text = summary(table(made("breakout", 2048, 3))[1])
+    assert text["seeds"] == "3" and text["million steps done"] == "0.002"
+    assert text["return (last 20 games)"] == "30.50 ± 1.13" and text["return, greedy games"] == "2.00 ± 0.00"
 
 
 def test_what_is_recorded():
