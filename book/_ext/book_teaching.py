@@ -64,7 +64,7 @@ class SlidesDirective(SphinxDirective):
             self.env.note_dependency(str(path))
             deck = yaml.safe_load(path.read_text(encoding="utf-8").split("---\n")[1])
             link = f'<a href="{here}slides/{path.stem}.html'
-            cells = [f'{link}">{deck["title"]}</a>', f"{deck['minutes']} minutes", deck["subtitle"]]
+            cells = [f'{link}">{deck["title"]}</a>', f"{deck['minutes']}&nbsp;min", deck["subtitle"]]
             cells.append(f'{link}?print-pdf" aria-label="Print: {deck["title"]}">on paper</a>')
             rows.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
         head = "".join(f'<th scope="col">{text}</th>' for text in ("Slides", "Length", "Content", "Print"))
