@@ -134,7 +134,9 @@ def render_slide(text, figures, site, renderer):
             raise SlideError(f"no executed notebook has the figure {name!r}")
         stem, scale, alt, suffix, _ = figures[name]
         shown.append(name)
-        link = f'<a href="{site}chapters/{stem}.html#{name}">Chapter {int(stem[:2])}</a>, {scale} scale'
+        number = stem.split("_")[0].lstrip("0")
+        home = f"Chapter {number}" if number else "Start page"
+        link = f'<a href="{site}chapters/{stem}.html#{name}">{home}</a>, {scale} scale'
         image = f'<img src="figures/{name}.{suffix}" alt="{html.escape(" ".join(alt.split()))}">'
         return f"<figure>{image}<figcaption>{link}</figcaption></figure>"
 
