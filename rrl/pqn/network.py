@@ -186,7 +186,7 @@ class StackedQNetwork:
         return _affine(patches, p, name).view(r, b, *size, -1).permute(0, 1, 4, 2, 3)
 
     def _grouped(self, x, p, name, kernel, stride):
-        r, b = x.shape[:2]
+        r = len(x)
         together = x.transpose(0, 1).flatten(1, 2)
         weight, bias = p[f"{name}.weight"].flatten(0, 1), p[f"{name}.bias"].flatten()
         y = require_torch().nn.functional.conv2d(together, weight, bias, stride, groups=r)
