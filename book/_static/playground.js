@@ -1,7 +1,9 @@
 // The start page's playground: two laboratories, one shared random grid. No library, no network.
+// Other widgets use its generator, elements and controls.
 "use strict";
 
-const Playground = (() => {
+// One long page, as for printing, loads this file several times.
+globalThis.Playground ??= (() => {
   const WINDOW = 2; // the picture shows this much on either side of the truth
   const MAX_DIM = 50;
   const PAIRS = 500;
@@ -67,42 +69,50 @@ const Playground = (() => {
 
   const count = (n) => n.toLocaleString("en");
 
-  function start(root) {
-    const state = { logN: 2, logWidth: Math.log10(0.5), dim: 2, data: 1, grid: 1 };
+  // Sliders and buttons that set the entries of state and then draw.
+  function panel(prefix, state, draw) {
     const controls = element("div", { class: "playground-controls" });
+    const buttons = element("div", { class: "playground-buttons" });
     const outputs = [];
 
     function slider(key, label, [min, max, step], show) {
-      const id = `playground-${key}`;
+      const id = `${prefix}-${key}`;
       const input = element("input", { id, type: "range", min, max, step, value: state[key] });
       const output = element("output", { for: id });
       controls.append(element("label", { for: id }, label), input, output);
-      const update = () => {
-        output.textContent = show();
-        input.setAttribute("aria-valuetext", show());
-      };
       input.addEventListener("input", () => {
         state[key] = Number(input.value);
         draw();
       });
-      outputs.push(update);
+      outputs.push(() => {
+        output.textContent = show();
+        input.setAttribute("aria-valuetext", show());
+      });
     }
 
+    function button(label, press) {
+      const node = element("button", { type: "button" }, label);
+      node.addEventListener("click", () => {
+        press(node);
+        draw();
+      });
+      buttons.append(node);
+    }
+
+    return { controls, buttons, slider, button, update: () => outputs.forEach((show) => show()) };
+  }
+
+  function start(root) {
+    root.dataset.started = "";
+    const state = { logN: 2, logWidth: Math.log10(0.5), dim: 2, data: 1, grid: 1 };
+    const { controls, buttons, slider, button, update } = panel("playground", state, draw);
     const n = () => Math.round(10 ** state.logN);
     const width = () => Number((10 ** state.logWidth).toPrecision(2));
     slider("logN", "samples n", [...LOG_N, 0.05], () => count(n()));
     slider("logWidth", "bin width α", [-1, Math.log10(2), 0.01], () => width().toFixed(2));
     slider("dim", "dimension d", [1, MAX_DIM, 1], () => String(state.dim));
-
-    const buttons = element("div", { class: "playground-buttons" });
-    for (const [key, label] of [["data", "New data"], ["grid", "New shared grid"]]) {
-      const button = element("button", { type: "button" }, label);
-      button.addEventListener("click", () => {
-        state[key] += 1;
-        draw();
-      });
-      buttons.append(button);
-    }
+    button("New data", () => (state.data += 1));
+    button("New shared grid", () => (state.grid += 1));
 
     const plane = element("svg", { viewBox: "0 0 300 300", role: "img" });
     const curve = element("svg", { viewBox: "0 0 300 300", role: "img" });
@@ -188,15 +198,15 @@ const Playground = (() => {
     }
 
     function draw() {
-      outputs.forEach((update) => update());
+      update();
       drawPlane();
       drawCurve();
     }
     draw();
   }
 
-  return { agreement, simulate, start };
+  return { agreement, code, count, element, generator, normal, panel, simulate, start };
 })();
 
-if (typeof module === "object") module.exports = Playground;
-else Playground.start(document.getElementById("playground"));
+if (typeof module === "object") module.exports = globalThis.Playground;
+else document.querySelectorAll("#playground:not([data-started])").forEach(globalThis.Playground.start);

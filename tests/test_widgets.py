@@ -1,0 +1,186 @@
+"""The widgets of chapters 5 and 9 in a real browser: the package's numbers, and every control."""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from check_pages import CHROMIUM_FLAGS, find_chromium, served
+from scipy.stats import kstest, wishart
+
+from rrl import clopper_pearson, project_psd, theory
+
+STATIC = Path(__file__).resolve().parents[1] / "book" / "_static"
+CHROMIUM = find_chromium()
+FILES = ("playground", "psd")
+HEAD = '<!doctype html><meta charset="utf-8"><title>w</title><link rel="icon" href="data:,">'
+UPPER = np.triu_indices(2)
+PSD = """<link rel="stylesheet" href="playground.css"><link rel="stylesheet" href="psd.css">
+<div id="psd" class="playground psd"><p>needs JavaScript</p></div>
+<script src="playground.js"></script><script src="psd.js"></script>
+<script src="playground.js"></script><script src="psd.js"></script>"""
+
+
+@pytest.fixture(scope="module")
+def browser():
+    if CHROMIUM is None:
+        pytest.skip("no Chromium is installed")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=CHROMIUM_FLAGS, chromium_sandbox=False)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture(scope="module")
+def origin(tmp_path_factory):
+    site = tmp_path_factory.mktemp("widgets")
+    (site / "psd.html").write_text(HEAD + PSD, encoding="utf-8")
+    for name in FILES:
+        for kind in ("js", "css"):
+            shutil.copy(STATIC / f"{name}.{kind}", site)
+    with served(site) as address:
+        yield address
+
+
+@pytest.fixture
+def visit(browser, origin):
+    """Open a page as a phone would show it; a script error or a request elsewhere fails the test."""
+    pages, errors = [], []
+
+    def opened(name, **options):
+        page = browser.new_page(**{"viewport": {"width": 390, "height": 844}, **options})
+        page.on("pageerror", lambda error: errors.append(error.message))
+        page.on("request", lambda request: request.url.startswith(origin) or errors.append(request.url))
+        page.goto(origin + name)
+        pages.append(page)
+        return page
+
+    yield opened
+    for page in pages:
+        page.close()
+    assert errors == []
+
+
+def symmetric(entries):
+    a, b, c = entries
+    return np.array([[a, b], [b, c]])
+
+
+def test_matrices_are_those_of_the_package(visit, rng):
+    """Eigenvalues, projection, distance and the exact law, in and out of the cone."""
+    edge = [[0, 0, 0], [1, 1, 1], [-1, 0, -2], [0, 1, 0], [1, 0, 1], [0.3, 0, -0.1]]
+    cases = edge + rng.normal(size=(200, 3)).tolist()
+    others = (np.array(cases) + rng.normal(scale=0.05, size=(len(cases), 3))).tolist()
+    found = visit("psd.html").evaluate(
+        "([xs, ys]) => xs.map((x, i) => [Psd.eigenvalues(x), Psd.project(x), Psd.distance(x, ys[i]), "
+        "Psd.law(x, ys[i], 0.1)])",
+        [cases, others],
+    )
+    outside = 0
+    for x, y, (values, mended, gap, chance) in zip(cases, others, found, strict=True):
+        matrix = symmetric(x)
+        assert np.allclose(values, np.linalg.eigvalsh(matrix)[::-1], atol=1e-12)
+        assert np.allclose(symmetric(mended), project_psd(matrix), atol=1e-12)
+        assert gap == pytest.approx(np.linalg.norm(matrix - symmetric(y)))
+        assert chance == pytest.approx(1 - theory.disagreement_probability(np.subtract(x, y), 0.1), abs=1e-12)
+        outside += values[1] < 0
+    assert 50 < outside < len(cases)
+
+
+def test_samples_follow_the_law_of_normal_inputs(visit):
+    """Each entry against the same entry of scipy's Wishart law; false alarm 1e-5 a test, six tests."""
+    draws = visit("psd.html").evaluate(
+        "() => { const u = Playground.generator(5);"
+        "return [[10, 0.9], [1000, -0.5]].map(([n, c]) => Array.from({ length: 2000 }, () => Psd.sample(n, c, u))); }"
+    )
+    for (n, correlation), ours in zip([(10, 0.9), (1000, -0.5)], np.array(draws), strict=True):
+        scale = symmetric([0.16, correlation * 0.12, 0.09]) / n
+        theirs = wishart(n, scale).rvs(2000, random_state=1)[:, UPPER[0], UPPER[1]]
+        for i in range(3):
+            assert kstest(ours[:, i], theirs[:, i]).pvalue > 1e-5
+
+
+def test_rounding_moves_by_half_a_bin_and_agrees_by_the_law(visit):
+    x, y, width, grids = [0.16, 0.11, 0.09], [0.162, 0.1, 0.087], 0.05, 4000
+    page = visit("psd.html")
+    chance, found, cell = page.evaluate(
+        "([x, y, w, g]) => [Psd.law(x, y, w), Psd.simulate(x, y, w, g, 3), Psd.round(x, [0.01, 0.02, 0.03], w)]",
+        [x, y, width, grids],
+    )
+    low, high = clopper_pearson(found["same"], grids, 1 - 1e-6)
+    assert low <= chance <= high and 0 < found["outside"] < grids
+    assert cell["codes"] == np.floor((np.array(x) - [0.01, 0.02, 0.03]) / width).tolist()
+    assert np.abs(np.array(cell["matrix"]) - x).max() <= width / 2
+
+
+def test_an_ellipse_a_hyperbola_and_nothing(visit):
+    """Every point of a picture satisfies v' S^-1 v = 1."""
+    page = visit("psd.html")
+    for matrix in ([0.2, 0.05, 0.1], [0.1, 0.12, 0.1]):
+        path = page.evaluate("(m) => Psd.shape(m)", matrix)
+        points = np.array([p.split() for part in path.split("M")[1:] for p in part.split("L")], dtype=float)
+        points = (points - 150) / 150 * 0.75 * [1, -1]
+        near = points[np.abs(points).max(axis=1) < 0.75]
+        inverse = np.linalg.inv(symmetric(matrix))
+        assert np.allclose(np.einsum("ni,ij,nj->n", near, inverse, near), 1, atol=0.15) and len(near) > 5
+        assert path.count("M") == (1 if np.linalg.det(symmetric(matrix)) > 0 else 2)
+    assert page.evaluate("() => Psd.shape([-0.1, 0, -0.2])") == ""
+
+
+def test_psd_controls(visit):
+    page = visit("psd.html")
+    assert page.locator("#psd .playground-controls").count() == 1  # the scripts were loaded twice
+    assert not page.evaluate("document.documentElement.scrollWidth > innerWidth")
+
+    def cells(row):
+        return page.locator(".psd-table tbody tr").nth(row).locator("td").all_inner_texts()
+
+    def captions():
+        return page.locator("#psd figcaption").all_inner_texts()
+
+    # What stands on the page first: whatever the grid does, the words fit the numbers.
+    seen, errors = set(), []
+    for _ in range(12):
+        raw, mended = (np.array([float(x.replace("−", "-")) for x in cells(k)[:3]]) for k in (2, 3))
+        assert np.allclose(symmetric(mended), project_psd(symmetric(raw)), atol=2e-4)
+        outside = "Indefinite" in captions()[0]
+        seen.add(outside)
+        assert outside == (np.linalg.eigvalsh(symmetric(raw))[0] < 0)
+        assert page.locator("#psd svg path.rounded").get_attribute("d").count("M") == 1 + outside
+        errors.append(float(cells(2)[4]) - float(cells(3)[4]))
+        page.get_by_role("button", name="New shared grid").click()
+    assert seen == {True, False} and min(errors) >= -1e-4
+    page.get_by_role("button", name="New samples").focus()
+    before = cells(1)
+    page.keyboard.press("Enter")
+    assert cells(1) != before and cells(0)[:3] == ["0.1600", "0.1140", "0.0900"]
+    mine = cells(1)
+    page.get_by_role("button", name="Show laboratory B").click()
+    assert cells(1) != mine and page.locator("#psd svg path.lab-b").count() == 1
+    page.focus("#psd-correlation")
+    page.keyboard.press("Home")
+    assert page.get_attribute("#psd-correlation", "aria-valuetext") == "−1.00"
+    assert cells(0)[:4] == ["0.1600", "−0.1200", "0.0900", "0.2500, 0.0000"]
+    page.fill("#psd-logN", "7")
+    page.focus("#psd-logWidth")
+    page.keyboard.press("End")
+    assert "Same code" in captions()[1] and "0.99" in captions()[1]
+    page.fill("#psd-correlation", "0")
+    page.focus("#psd-logWidth")
+    page.keyboard.press("Home")
+    assert page.get_attribute("#psd-logWidth", "aria-valuetext") == "0.010"
+
+
+def test_without_a_script_the_words_remain(browser, origin):
+    page = browser.new_context(java_script_enabled=False).new_page()
+    page.goto(origin + "psd.html")
+    assert "needs JavaScript" in page.inner_text("body")
+
+
+def test_no_request_leaves_the_page():
+    text = "".join((STATIC / f"{name}.{kind}").read_text() for name in FILES for kind in ("js", "css"))
+    addresses = text.replace("http://www.w3.org/2000/svg", "")  # a name space, never fetched
+    for word in ("http:", "https:", "//cdn", "fetch(", "XMLHttpRequest", "import(", "@import", "url(h"):
+        assert word not in addresses, word
