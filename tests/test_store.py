@@ -3,10 +3,6 @@
 import errno
 import json
 import os
-import signal
-import subprocess
-import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -183,6 +179,8 @@ def test_records_say_when_and_how_long(tmp_path):
         lambda text: text.replace(b'"square":4', b'"square":5'),
         lambda text: text.replace(b'"n":2', b'"n":3'),
         lambda text: b"\xff" + text,
+        lambda text: text.replace(b'"started":"20', b'"started":"19'),
+        lambda text: b"[" * 100_000,
     ],
 )
 def test_a_corrupt_record_is_set_aside_and_redone(tmp_path, damage):
@@ -227,40 +225,3 @@ def test_a_read_only_folder(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="Read-only file system"):
         run(tmp_path)
     assert list(tmp_path.iterdir()) == []
-
-
-WORKER = """
-import sys
-sys.path.insert(0, "tests")
-from test_store import *
-def slow(unit):
-    time.sleep(0.02)
-    return {**square(unit), "pad": "x" * 200_000}
-RunStore(sys.argv[1]).run([{"experiment": "demo", "n": n} for n in range(200)], slow, progress=False)
-"""
-
-
-def test_kill_at_random_points(tmp_path):
-    """SIGKILL of a writer loses at most the unit in progress, and never leaves a half record."""
-    rng = np.random.default_rng(0)
-    done = 0
-    for _ in range(3):
-        process = subprocess.Popen([sys.executable, "-c", WORKER, str(tmp_path)], cwd=Path(__file__).parents[1])
-        start = time.monotonic()
-        while len(list(tmp_path.glob("*.json"))) <= done and time.monotonic() - start < 60:
-            time.sleep(0.005)
-        time.sleep(float(rng.uniform(0.1, 0.3)))
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        names = {p.name for p in tmp_path.glob("*.json")}
-        assert len(names) > done
-        assert len(RunStore(tmp_path).records()) == len(names) and not list(tmp_path.glob("*.corrupt"))
-        done = len(names)
-
-
-def test_several_writers(tmp_path):
-    """Two stores over one folder, doing the same units at once."""
-    with ThreadPoolExecutor(4) as threads:
-        tables = [t.result() for t in [threads.submit(run, tmp_path) for _ in range(4)]]
-    assert all(results(t) == results(tables[0]) for t in tables)
-    assert sorted(p.suffix for p in tmp_path.iterdir()) == [".json"] * 6

@@ -5,6 +5,7 @@ import contextlib
 import os
 import re
 import sys
+from concurrent.futures import BrokenExecutor
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -178,6 +179,13 @@ def main(argv=None):
         {"run": _run, "status": _status, "show": _show}[args.command](args)
     except (ImportError, ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
+        return 1
+    except BrokenExecutor:
+        print(
+            "error: a worker process was killed, perhaps for want of memory (fewer --jobs need less); "
+            "what is done is kept, and the same command goes on from there",
+            file=sys.stderr,
+        )
         return 1
     except KeyboardInterrupt:
         print("stopped; what is done is kept, and the same command goes on from there", file=sys.stderr)

@@ -216,12 +216,16 @@ class RunStore:
             text = path.read_bytes()
         except (FileNotFoundError, NotADirectoryError):
             return None
-        with contextlib.suppress(ValueError, KeyError, TypeError):
+        # Deep nesting is no ValueError.
+        with contextlib.suppress(ValueError, KeyError, TypeError, RecursionError):
             record = json.loads(text)
-            if record["check"] == _digest(record["result"]) and f"{unit_key(record['unit'])}.json" == path.name:
+            whole = record["check"] == _digest(record["result"])
+            # The first records have no seal.
+            whole &= record.get("seal") in (None, _digest(record["provenance"]))
+            if whole and f"{unit_key(record['unit'])}.json" == path.name:
                 return record
-        # Another reader may have set it aside already.
-        with contextlib.suppress(FileNotFoundError):
+        # Another reader may have set it aside already, or the folder may be read-only.
+        with contextlib.suppress(OSError):
             os.replace(path, path.with_suffix(f".{uuid.uuid4().hex[:8]}.corrupt"))
         return None
 
@@ -250,11 +254,13 @@ class RunStore:
             If the folder cannot be written or the disk is full; no half record is left.
         """
         path, result = self.path(unit), canonical(result, "result", "null")
+        provenance = canonical(provenance, "provenance", "null")
         record = {
             "unit": canonical(unit, "unit"),
             "result": result,
             "check": _digest(result),
-            "provenance": canonical(provenance, "provenance", "null"),
+            "provenance": provenance,
+            "seal": _digest(provenance),
         }
         part = self.folder / f".{path.stem}.{uuid.uuid4().hex}.part"
         try:

@@ -1,0 +1,42 @@
+"""Work for the run store that other processes import, and a whole run that can be killed: FOLDER LOG COUNT."""
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from rrl.experiments import store
+
+
+def units(count):
+    return [{"experiment": "demo", "n": n} for n in range(count)]
+
+
+def work(unit):
+    draws = np.random.default_rng(unit["n"]).random(3)
+    return {"n": unit["n"], "draws": draws, "pad": "x" * 100_000}
+
+
+def die_once(unit, marker):
+    """The third unit takes its process along, the first time that it is tried."""
+    if unit["n"] == 2 and not Path(marker).exists():
+        Path(marker).touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return work(unit)
+
+
+def logged(unit):
+    """Say that the unit is begun."""
+    with open(sys.argv[2], "a") as log:
+        log.write(f"{unit['n']}\n")
+    time.sleep(0.01)
+    return work(unit)
+
+
+if __name__ == "__main__":
+    # Asking git for each unit would take most of the time.
+    store.provenance = dict
+    store.RunStore(sys.argv[1]).run(units(int(sys.argv[3])), logged, progress=False)
