@@ -13,6 +13,7 @@ import os
 import platform
 import re
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -60,6 +61,20 @@ def files_under(*places):
         below = place.rglob("*") if place.is_dir() else [place]
         found += [path for path in below if path.is_file() and "__pycache__" not in path.parts and path.name[0] != "."]
     return found
+
+
+def find_commit(root):
+    """Commit of the sources that notebooks read, with a plus where they differ from it; None outside git."""
+
+    def git(*words):
+        command = ["git", "-C", str(root), *words]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+    try:
+        changed = git("status", "--porcelain", "--", "notebooks", "rrl", "book/results", "requirements.lock")
+        return git("rev-parse", "--short=10", "HEAD") + "+" * bool(changed)
+    except (OSError, subprocess.CalledProcessError):
+        return None
 
 
 def write_atomic(path, text):
@@ -122,6 +137,7 @@ def prepare(root, source, parameters):
         "output": root / "chapters" / f"{source.stem}.ipynb",
         "record": root / "chapters" / ".runs" / f"{source.stem}.json",
         "notebook": notebook,
+        "parameters": {name: value for name, value in (defaults | parameters).items() if value is not ...},
         "overrides": {name: value for name, value in parameters.items() if defaults[name] != value},
         "scale": parameters.get("scale", defaults["scale"]),
         "inputs": fingerprint(root, inputs, [parameters, platform.python_version()]),
@@ -182,7 +198,7 @@ def run(job, time_limit, folder):
         config.KernelManager.ip = str(Path(folder) / job["name"])
 
     started = time.monotonic()
-    record = {"state": "running", "scale": job["scale"], "inputs": job["inputs"]}
+    record = {"state": "running"} | {key: job[key] for key in ("scale", "parameters", "commit", "inputs")}
     write_atomic(job["record"], json.dumps(record))
     try:
         notebook = papermill.execute_notebook(
@@ -337,7 +353,8 @@ def main(argv=None, root=ROOT):
     for stale in [*(root / "chapters").glob("*.ipynb"), *(root / "chapters").glob(".runs/*.json")]:
         if stale.stem not in known:
             stale.unlink()
-    todo = [job for job in jobs if args.force or not is_done(job)]
+    commit = find_commit(root)
+    todo = [job | {"commit": commit} for job in jobs if args.force or not is_done(job)]
     print(f"Notebooks at scale {args.scale}: {len(todo)} to run, {len(jobs) - len(todo)} unchanged", flush=True)
     failures = run_all(todo, args.jobs, args.time_limit or TIME_LIMITS[args.scale]) if todo else {}
     for name, error in failures.items():
