@@ -1,6 +1,8 @@
 """The command line: run, status, show, their refusals, and what is kept when stopped."""
 
+import inspect
 import runpy
+import subprocess
 import sys
 from pathlib import Path
 
@@ -140,6 +142,38 @@ def test_dask_executor_does_the_work(tiny, tmp_path, monkeypatch, capsys):
         assert rrl(*RUN, "--folder", tmp_path, "--dask", local.scheduler_address) == 0
     assert len(RunStore(tmp_path).records()) == 2
     capsys.readouterr()
+
+
+def test_the_recipe_for_slurm_fits_dask_jobqueue(monkeypatch, tmp_path):
+    """The page's own script, up to the point where Slurm would be asked; then the command that it runs."""
+    jobqueue = pytest.importorskip("dask_jobqueue")
+    page = (Path(__file__).parents[1] / "book" / "how_to.md").read_text(encoding="utf-8")
+    script = page.split(":name: slurm-recipe")[1].split("```")[0]
+    commands, scripts = [], []
+
+    class Cluster(jobqueue.SLURMCluster):
+        def adapt(self, *, minimum_jobs, maximum_jobs):
+            assert {"minimum_jobs", "maximum_jobs"} <= set(inspect.signature(super().adapt).parameters)
+            scripts.append(self.job_script())
+
+    def finished(command):
+        commands.append(command)
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(jobqueue, "SLURMCluster", Cluster)
+    monkeypatch.setattr(subprocess, "run", finished)
+    with pytest.raises(SystemExit) as stop:
+        exec(script, {"__name__": "__main__"})
+    assert stop.value.code == 0
+    lines = scripts[0].splitlines()
+    assert {"#SBATCH -p normal", "#SBATCH --cpus-per-task=8", "#SBATCH -t 02:00:00"} <= set(lines)
+    worker = next(line for line in lines if "dask_worker" in line)
+    assert "--nworkers 8" in worker and "--nthreads 1" in worker and "--lifetime 110m" in worker
+    (command,) = commands
+    assert command[:3] == [sys.executable, "-m", "rrl"]
+    args = cli._parser().parse_args(command[3:])
+    assert args.experiment == "cartpole" and args.dask.startswith("tcp://") and args.folder.is_absolute()
 
 
 def test_default_folders(monkeypatch, tmp_path):
