@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .randomness import check_key, shared_uniform
+from .randomness import CACHED, check_key, shared_uniform
 
 __all__ = ["Rounded", "hypergrid_round"]
 
@@ -81,6 +81,25 @@ def check_bounds(bounds):
     return pair.tolist()
 
 
+def check_fine(a, start, offsets, width):
+    """Raise a ValueError that names the first entry of `a` whose bin spans too few floats."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        # The largest number bounds the spacing of all; one by one is slow, and only where that is not enough.
+        low, high = (width, width) if np.ndim(width) == 0 else (width.min(initial=np.inf), width.max(initial=0))
+        if FLOATS_PER_BIN * np.spacing(max(-a.min(initial=start), a.max(initial=start), start + high)) <= low:
+            return
+        origin = start + offsets
+        spacing = np.spacing(np.maximum(np.abs(a), np.abs(origin)))
+        fine = ~(FLOATS_PER_BIN * spacing <= width)
+    if fine.any():
+        index = tuple(int(i) for i in np.argwhere(fine)[0])
+        raise ValueError(
+            f"bin_width={np.broadcast_to(width, a.shape)[index]!s} is too fine for the entry {a[index]!s} at index "
+            f"{index}, whose cell starts at {origin[index]!s} plus whole bins: floats there are {spacing[index]:.3g} "
+            f"apart and a bin must span at least {FLOATS_PER_BIN} of them"
+        )
+
+
 def hypergrid_round(a, bin_width, *, shared_seed, key=(), bounds=None):
     """Round every entry to the midpoint of its cell in a randomly shifted grid (Algorithm 1).
 
@@ -139,28 +158,29 @@ def hypergrid_round(a, bin_width, *, shared_seed, key=(), bounds=None):
             index = tuple(int(i) for i in np.argwhere(outside)[0])
             raise ValueError(f"a holds {a[index]} at index {index}, outside bounds ({start}, {end})")
 
-    offsets = shared_uniform(shared_seed, ("hypergrid", key), a.shape) * width
-    with np.errstate(over="ignore"):
-        origin = start + offsets
-        spacing = np.spacing(np.maximum(np.abs(a), np.abs(origin)))
-        fine = ~(FLOATS_PER_BIN * spacing <= width)
-    if fine.any():
-        index = tuple(int(i) for i in np.argwhere(fine)[0])
-        raise ValueError(
-            f"bin_width={np.broadcast_to(width, a.shape)[index]!s} is too fine for the entry {a[index]!s} at index "
-            f"{index}, whose cell starts at {origin[index]!s} plus whole bins: floats there are {spacing[index]:.3g} "
-            f"apart and a bin must span at least {FLOATS_PER_BIN} of them"
-        )
-    with np.errstate(over="ignore"):
-        cell = np.floor((a - origin) / width)
-        if bounds is None:
-            values = origin + (cell + 0.5) * width
-        else:
-            # The top edge b_e belongs to the last cell, so that every entry has one.
-            cell = np.clip(cell, -1, np.maximum(np.ceil((end - origin) / width) - 1, -1))
-            low = np.maximum(origin + cell * width, start)
-            high = np.minimum(origin + (cell + 1) * width, end)
-            values = low + (high - low) / 2
-    if not np.isfinite(values).all():
-        raise ValueError(f"bin_width={bin_width!r} is too large: the midpoint of a cell overflows float64")
-    return Rounded(values, cell.astype(np.int64), offsets, width)
+    offsets = shared_uniform(shared_seed, ("hypergrid", key), a.shape)
+    offsets *= width
+    check_fine(a, start, offsets, width)
+    values, codes = np.empty(a.shape), np.empty(a.shape, dtype=np.int64)
+    flat = [array.reshape(-1) for array in (a, offsets, values, codes)]
+    widths = None if np.ndim(width) == 0 else width.reshape(-1)
+    for first in range(0, a.size, CACHED):
+        part = slice(first, first + CACHED)
+        entries, shifts, middles, numbers = (array[part] for array in flat)
+        bins = width if widths is None else widths[part]
+        with np.errstate(over="ignore", invalid="ignore"):
+            origin = start + shifts
+            cell = np.floor((entries - origin) / bins)
+            if bounds is None:
+                np.add(origin, (cell + 0.5) * bins, out=middles)
+            else:
+                # The top edge b_e belongs to the last cell, so that every entry has one.
+                cell = np.clip(cell, -1, np.maximum(np.ceil((end - origin) / bins) - 1, -1))
+                low = np.maximum(origin + cell * bins, start)
+                high = np.minimum(origin + (cell + 1) * bins, end)
+                np.add(low, (high - low) / 2, out=middles)
+        if not np.isfinite(middles).all():
+            raise ValueError(f"bin_width={bin_width!r} is too large: the midpoint of a cell overflows float64")
+        numbers[:] = cell
+    # Indexing with an empty tuple makes a number of an array without dimensions.
+    return Rounded(values[()], codes[()], offsets[()], width)
