@@ -6,6 +6,8 @@ is one multinomial draw. It is drawn here down a binary tree of binomials.
 
 import numpy as np
 
+from .randomness import check_rng
+
 __all__ = ["cumulative", "invert_cumulative", "multinomial_counts"]
 
 #: Largest number of draws given to numpy's binomial at once. Up to here its double arithmetic holds
@@ -87,6 +89,13 @@ def multinomial_counts(counts, probabilities, rng):
     ndarray, shape (rows, m)
         int64, or float64 where a count exceeds int64. Rows sum to `counts`.
 
+    Raises
+    ------
+    TypeError
+        If `rng` is no Generator.
+    ValueError
+        If a count is no whole number >= 0.
+
     Examples
     --------
     >>> import numpy as np
@@ -95,6 +104,7 @@ def multinomial_counts(counts, probabilities, rng):
     >>> table.sum(axis=1)
     array([                 10, 9000000000000000000])
     """
+    check_rng(rng)
     counts = as_counts("counts", counts)
     level = np.asarray(probabilities, dtype=np.float64)
     rows, m = level.shape

@@ -526,12 +526,12 @@ class TestPlay:
         def lean(observations, rng):
             return (observations[:, 2] + 0.2 * observations[:, 3] > 0).astype(int)
 
-        class Recorder:
+        class Recorder(np.random.Generator):
             def uniform(self, low, high, size):
-                starts.append(np.random.default_rng(5).uniform(low, high, size))
+                starts.append(super().uniform(low, high, size))
                 return starts[-1]
 
-        data = cartpole_play(lean, 700, Recorder(), max_episode_steps=500)
+        data = cartpole_play(lean, 700, Recorder(np.random.PCG64(5)), max_episode_steps=500)
         env = gymnasium.make("CartPole-v1")
         for episode in range(data.n_episodes):
             rows = data.take(data.episodes == episode)

@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from rrl import LinearMDP, ReplicableRidge, g_optimal_design, r_lsvi, r_lsvi_ucb, shared_uniform
+from rrl.counts import multinomial_counts
+from rrl.datasets import cartpole_play, cartpole_random, cartpole_replay
 from rrl.randomness import check_key, check_seed
 
 # Copied once from a verified run: a change of any digit breaks every recorded result.
@@ -263,6 +265,10 @@ TAKES_RNG = {
     "sample_counts": lambda rng: MDP.sample_counts(0, np.ones((4, 2), dtype=int), rng),
     "sample_start": lambda rng: MDP.sample_start(3, rng),
     "start_counts": lambda rng: MDP.start_counts(3, rng),
+    "multinomial_counts": lambda rng: multinomial_counts([5], [[0.5, 0.5]], rng),
+    "cartpole_play": lambda rng: cartpole_play(lambda seen, rng: np.zeros(len(seen), int), 5, rng),
+    "cartpole_random": lambda rng: cartpole_random(5, rng),
+    "cartpole_replay": lambda rng: cartpole_replay(20, rng),
     "r_lsvi": lambda rng: r_lsvi(MDP, CORE, **LSVI, rng=rng),
     "r_lsvi_ucb": lambda rng: r_lsvi_ucb(MDP, **UCB, rng=rng),
 }

@@ -1,7 +1,8 @@
 """Make requirements.lock and environment.yml from pyproject.toml.
 
 The lock holds exact versions for every extra. It names no index and no build of torch, so plain pip
-chooses the build that fits the machine.
+chooses the build that fits the machine. It holds no hashes for the same reason: with one hash pip wants
+a hash of everything, and which torch, and which packages below it, differs between machines.
 """
 
 import re

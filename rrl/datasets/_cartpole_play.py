@@ -9,6 +9,8 @@ import operator
 
 import numpy as np
 
+from rrl.randomness import check_rng
+
 from ._cartpole import DATA, CartPoleData, check_sha256, standin_record
 
 __all__ = ["cartpole_play", "cartpole_random", "cartpole_replay", "cartpole_step"]
@@ -80,6 +82,8 @@ def cartpole_play(policy, n, rng, *, max_episode_steps=500):
 
     Raises
     ------
+    TypeError
+        If `rng` is no Generator.
     ValueError
         If `n` or `max_episode_steps` is below 1.
 
@@ -98,6 +102,7 @@ def cartpole_play(policy, n, rng, *, max_episode_steps=500):
 
 def _play(policy, n, rng, limit):
     """Columns of the first `n` rows of independent episodes."""
+    check_rng(rng)
     n, limit = operator.index(n), operator.index(limit)
     if n < 1 or limit < 1:
         raise ValueError(f"n and max_episode_steps must be at least 1, got {n} and {limit}")
@@ -166,6 +171,8 @@ def cartpole_random(n, rng, *, max_episode_steps=500):
 
     Raises
     ------
+    TypeError
+        If `rng` is no Generator.
     ValueError
         If `n` or `max_episode_steps` is below 1.
 
@@ -207,6 +214,8 @@ def cartpole_replay(n, rng):
 
     Raises
     ------
+    TypeError
+        If `rng` is no Generator.
     ValueError
         If `n` is below the number of snapshots, or the snapshots' file is damaged.
 
@@ -218,6 +227,7 @@ def cartpole_replay(n, rng):
     >>> len(data), data.source
     (2000, 'replay')
     """
+    check_rng(rng)
     record = standin_record()
     path = DATA / "cartpole_behaviour.npz"
     check_sha256(path, record)

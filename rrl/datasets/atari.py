@@ -6,6 +6,7 @@ again gives the same frames bit for bit, which a digest of the frames checks.
 
 import hashlib
 import json
+import os
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -123,6 +124,55 @@ def record_episodes(game, policy, seeds, *, details=None, **limits):
     }
 
 
+def write_recording(path, recording):
+    """Write a recording beside its place, then give it its name."""
+    part = Path(path).with_suffix(f".{os.getpid()}.part")
+    part.write_text(json.dumps(recording, indent=1), encoding="utf-8")
+    os.replace(part, path)
+
+
+def read_recording(path, **keys):
+    """A recording's JSON, checked by `episodes_of`; a damaged file is refused by its name."""
+    try:
+        recording = json.loads(Path(path).read_text(encoding="utf-8"))
+        episodes_of(recording, **keys)
+    # Deep nesting is no ValueError.
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is truncated or no recording of games: {error}") from error
+    return recording
+
+
+def episodes_of(
+    recording,
+    keys=("game", "rom_sha256", "preprocessing", "details"),
+    episode_keys=("score", "frames_sha256"),
+    games=GAMES,
+):
+    """Seed and actions of each episode of a recording; a ValueError says what is missing or damaged."""
+    if not isinstance(recording, dict) or not isinstance(recording.get("episodes"), list):
+        raise ValueError("it holds no episodes")
+    if missing := [key for key in keys if key not in recording]:
+        raise ValueError(f"it lacks {missing}")
+    if not all(isinstance(recording[key], dict) for key in ("details", "expert") if key in keys):
+        raise ValueError("what it tells of the expert is no table")
+    if not isinstance(recording["game"], str) or recording["game"] not in games:
+        raise ValueError(f"its game must be one of {sorted(games)}, is {recording['game']!r}")
+    found = []
+    for number, episode in enumerate(recording["episodes"]):
+        wanted = ("seed", "actions", *episode_keys)
+        if not isinstance(episode, dict) or any(key not in episode for key in wanted):
+            raise ValueError(f"its episode {number} lacks one of {list(wanted)}")
+        seed, actions = episode["seed"], unpack_array(episode["actions"])
+        if type(seed) is not int or not 0 <= seed < 2**31:
+            raise ValueError(f"its episode {number} has the seed {seed!r}")
+        if actions.ndim != 1 or not actions.size or actions.dtype.kind not in "iu" or not 0 <= actions.min():
+            raise ValueError(f"its episode {number} has actions {actions.dtype} of shape {actions.shape}")
+        found.append((seed, actions))
+    if not found:
+        raise ValueError("it holds no episodes")
+    return found
+
+
 def replay(recording):
     """Play a recording again and check every frame.
 
@@ -139,14 +189,17 @@ def replay(recording):
     Raises
     ------
     ValueError
-        If ROM, preprocessing or frames differ from the recorded ones.
+        If something is missing or damaged, or ROM, preprocessing or frames differ from the recorded ones.
     """
+    episodes = episodes_of(recording)
     game = recording["game"]
+    n_actions = AtariPool(game, 1).n_actions
+    if (highest := max(int(actions.max()) for _, actions in episodes)) >= n_actions:
+        raise ValueError(f"the recording of {game} holds the action {highest}; there are {n_actions}")
     if rom_digest(game) != recording["rom_sha256"]:
         raise ValueError(f"the ROM of {game} is not the one of the recording ({recording['rom_sha256']})")
     if recording["preprocessing"] != PREPROCESSING:
         raise ValueError(f"the recording of {game} was made with other preprocessing: {recording['preprocessing']}")
-    episodes = [(e["seed"], unpack_array(e["actions"])) for e in recording["episodes"]]
     frames = _play_again(game, episodes)
     for (seed, _), seen, episode in zip(episodes, frames, recording["episodes"]):
         if _frames_digest(seen) != episode["frames_sha256"]:
@@ -252,7 +305,7 @@ def holdout(game, *, source="auto", n_states=1_500, recording=None):
     if recording is None:
         if not (DATA / name).exists():
             raise FileNotFoundError(f"no hold-out of {game}: neither {MINARI_IDS[game]} on disk nor {name} recorded")
-        recording = json.loads((DATA / name).read_text(encoding="utf-8"))
+        recording = read_recording(DATA / name)
     details = {**recording["details"], "scores": [episode["score"] for episode in recording["episodes"]]}
     return evenly_spaced(replay(recording), f"recorded:{name}", n_states, details)
 

@@ -6,14 +6,13 @@ Q-values on the hold-out states.
 
 import dataclasses
 import functools
-import json
 import math
 import time
 from pathlib import Path
 
 import numpy as np
 
-from rrl.datasets.atari import holdout, record_episodes
+from rrl.datasets.atari import holdout, read_recording, record_episodes, write_recording
 from rrl.experiments import pqn_runs
 from rrl.experiments.pqn_runs import LAST_GAMES, VARIANTS, Study, config_of, greedy_policy, holdout_unit, load_network
 from rrl.experiments.store import RunStore, unit_key
@@ -192,7 +191,7 @@ def main(
         expert = _unit(game, "plain", EXPERT_SEED, own[0]["settings"]["total_steps"])
         path = Path(folder) / f"holdout_{game}.recording"
         try:
-            states = holdout(game, recording=json.loads(path.read_text("utf-8")) if path.exists() else None)
+            states = holdout(game, recording=read_recording(path) if path.exists() else None)
         except FileNotFoundError:
             states = None
         todo = own if states else [*own, expert]
@@ -209,7 +208,7 @@ def main(
         records += store.run(todo, work, jobs=jobs, batch=size)
         if not states:
             recording = make_holdout(expert, folder, device=device)
-            path.write_text(json.dumps(recording, indent=1), encoding="utf-8")
+            write_recording(path, recording)
             states = holdout(game, recording=recording)
         trained = {unit_key(unit): unit for unit in own}
         work = functools.partial(q_values, trained=trained, states=states, folder=folder, device=device)

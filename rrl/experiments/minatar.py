@@ -7,17 +7,15 @@ on the hold-out states, which games of a plain run of its own (`EXPERT_SEED`) pa
 import dataclasses
 import functools
 import hashlib
-import json
 import math
-import os
 from pathlib import Path
 
 import numpy as np
 
-from rrl.datasets.atari import evenly_spaced
+from rrl.datasets.atari import episodes_of, evenly_spaced, read_recording, write_recording
 from rrl.experiments import pqn_runs
 from rrl.experiments.pqn_runs import VARIANTS, Study, config_of, greedy_policy, holdout_unit, load_network
-from rrl.experiments.store import RunStore, pack_array, unit_key, unpack_array
+from rrl.experiments.store import RunStore, pack_array, unit_key
 from rrl.pqn.atari import play
 from rrl.pqn.config import PQNConfig
 from rrl.pqn.minatar import MinAtarPool
@@ -38,6 +36,7 @@ ARCHITECTURE = Architecture(convs=((16, 3, 1),), dense=(128,), scale=1.0)
 MAX_STEPS = 5_000
 LIMITS = {"max_steps": MAX_STEPS, "patience": 500}
 EXPERT_SEED = 1000
+RECORDED = {"keys": ("game", "expert", "sha256"), "episode_keys": ("score",), "games": GAMES}
 
 # What the paper leaves open, one change of the quantised variant a line, and the sensitivity to the grid step.
 CHOICES = {
@@ -185,15 +184,15 @@ def record_games(unit, folder, *, n_games=8, noise=0.01):
         "max_game_steps": MAX_STEPS,
         "expert": {"steps": unit["settings"]["total_steps"], "seed": unit["seed"], "noise": noise},
         "episodes": episodes,
-        "sha256": _digest(_play_again(unit["game"], episodes)),
+        "sha256": _digest(_play_again(unit["game"], list(zip(seeds, games.actions)))),
     }
 
 
 def _play_again(game, episodes):
-    """What an expert saw before each of its actions, and the actions, one pair a game."""
+    """What an expert saw before each of its actions, and the actions, for each (seed, actions)."""
     pool = make_pool(game, len(episodes))
-    observation = pool.reset(np.array([episode["seed"] for episode in episodes]))
-    actions = [unpack_array(episode["actions"]) for episode in episodes]
+    observation = pool.reset(np.array([seed for seed, _ in episodes]))
+    actions = [played for _, played in episodes]
     seen = []
     for t in range(max(map(len, actions))):
         seen.append(observation)
@@ -223,9 +222,9 @@ def holdout(recording, *, n_states=1_500):
     Raises
     ------
     ValueError
-        If the games replay to other states.
+        If something is missing or damaged, or the games replay to other states.
     """
-    played = _play_again(recording["game"], recording["episodes"])
+    played = _play_again(recording["game"], episodes_of(recording, **RECORDED))
     if _digest(played) != recording["sha256"]:
         raise ValueError(
             f"the recorded games of {recording['game']} replay to other states than those of the recording"
@@ -240,10 +239,8 @@ def _expert_states(game, total_steps, *, folder, work):
     if not path.exists():
         expert = _unit(game, "plain", EXPERT_SEED, total_steps)
         RunStore(folder).run([expert], work, batch=1)
-        part = path.with_suffix(f".{os.getpid()}.part")
-        part.write_text(json.dumps(record_games(expert, folder), indent=1), encoding="utf-8")
-        os.replace(part, path)
-    return holdout(json.loads(path.read_text("utf-8")))
+        write_recording(path, record_games(expert, folder))
+    return holdout(read_recording(path, **RECORDED))
 
 
 def main(scale="quick", *, folder, study="figure", jobs=1, log_every=0, executor=None, **plan):

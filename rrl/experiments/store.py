@@ -116,9 +116,12 @@ def pack_array(array):
 
 
 def unpack_array(packed):
-    """The array that `pack_array` packed."""
-    data = zlib.decompress(base64.b64decode(packed["zlib"]))
-    return np.frombuffer(data, np.dtype(packed["dtype"])).reshape(packed["shape"]).copy()
+    """The array that `pack_array` packed; a ValueError says that it is damaged."""
+    try:
+        data = zlib.decompress(base64.b64decode(packed["zlib"], validate=True))
+        return np.frombuffer(data, np.dtype(packed["dtype"])).reshape(tuple(packed["shape"])).copy()
+    except (KeyError, TypeError, ValueError, OverflowError, zlib.error) as error:
+        raise ValueError(f"a packed array is damaged: {error!r}") from error
 
 
 def _git(*arguments):
