@@ -1,5 +1,6 @@
 """The widgets of chapters 5 and 9 in a real browser: the package's numbers, and every control."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -12,13 +13,43 @@ from rrl import clopper_pearson, project_psd, theory
 
 STATIC = Path(__file__).resolve().parents[1] / "book" / "_static"
 CHROMIUM = find_chromium()
-FILES = ("playground", "psd")
+FILES = ("playground", "psd", "cartpole")
 HEAD = '<!doctype html><meta charset="utf-8"><title>w</title><link rel="icon" href="data:,">'
 UPPER = np.triu_indices(2)
 PSD = """<link rel="stylesheet" href="playground.css"><link rel="stylesheet" href="psd.css">
 <div id="psd" class="playground psd"><p>needs JavaScript</p></div>
 <script src="playground.js"></script><script src="psd.js"></script>
 <script src="playground.js"></script><script src="psd.js"></script>"""
+CARTPOLE = """<link rel="stylesheet" href="cartpole.css">
+<script type="application/json" id="cartpole-data">DATA</script>
+<div id="cartpole" class="cartpole"><p class="cartpole-note">needs JavaScript</p></div>
+<hr style="margin-bottom: 3000px"><script src="cartpole.js"></script><script src="cartpole.js"></script>"""
+
+
+def recorded(push, x=0.0, angle=0.05):
+    """A run whose cart stands at x (thousandths) until a last state."""
+    n = len(push)
+    return {
+        "x": [round(1000 * x * k / n) for k in range(n + 1)],
+        "angle": [50] * n + [round(1000 * angle)],
+        "push": push,
+    }
+
+
+def pairs_of(rounded, plain):
+    """Both pairs of a case; equal runs stand for equal policies."""
+    common = {"of": 64, "asked": 1000}
+    return [
+        {"name": "With rounding", "rounded": True, "runs": rounded, "equal": 64, "alike": 1000, **common},
+        {"name": "Without rounding", "rounded": False, "runs": plain, "equal": 0, "alike": 970, **common},
+    ]
+
+
+BALANCED = recorded("01" * 250)
+CASES = [
+    {"name": "first", "pairs": pairs_of([BALANCED, BALANCED], [recorded("0110" * 5, angle=0.21), recorded("01" * 15)])},
+    {"name": "second", "pairs": pairs_of([recorded("0" * 9, x=-2.5)] * 2, [recorded("1" * 9), recorded("0" * 12)])},
+]
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +68,8 @@ def browser():
 def origin(tmp_path_factory):
     site = tmp_path_factory.mktemp("widgets")
     (site / "psd.html").write_text(HEAD + PSD, encoding="utf-8")
+    packed = json.dumps({"cases": CASES})
+    (site / "cartpole.html").write_text(HEAD + CARTPOLE.replace("DATA", packed), encoding="utf-8")
     for name in FILES:
         for kind in ("js", "css"):
             shutil.copy(STATIC / f"{name}.{kind}", site)
@@ -175,8 +208,10 @@ def test_psd_controls(visit):
 
 def test_without_a_script_the_words_remain(browser, origin):
     page = browser.new_context(java_script_enabled=False).new_page()
-    page.goto(origin + "psd.html")
-    assert "needs JavaScript" in page.inner_text("body")
+    for name in ("psd.html", "cartpole.html"):
+        page.goto(origin + name)
+        assert "needs JavaScript" in page.inner_text("body")
+    page.context.close()
 
 
 def test_no_request_leaves_the_page():
@@ -184,3 +219,87 @@ def test_no_request_leaves_the_page():
     addresses = text.replace("http://www.w3.org/2000/svg", "")  # a name space, never fetched
     for word in ("http:", "https:", "//cdn", "fetch(", "XMLHttpRequest", "import(", "@import", "url(h"):
         assert word not in addresses, word
+
+
+def test_what_is_said_of_runs(visit):
+    page = visit("cartpole.html")
+    said = page.evaluate(
+        "(cases) => cases.flatMap((c) => c.pairs.map((pair) => { const runs = pair.runs.map(CartPole.unpack);"
+        "return [CartPole.differences(runs), CartPole.history({ ...pair, runs }), CartPole.verdict(pair), "
+        "[0, 2, 19, 20, 499, 500].map((k) => CartPole.status(runs, k))]; }))",
+        CASES,
+    )
+    pushes = ("0110" * 5, "01" * 10)
+    apart = [k for k, (one, two) in enumerate(zip(*pushes, strict=True)) if one != two]
+    assert [row[0] for row in said] == [[], apart, [], list(range(9))]
+    assert said[0][1] == "The pushes never differ; A reaches step 500, B reaches step 500."
+    assert said[1][1] == "The pushes first differ at step 2; A falls at step 20, B falls at step 30."
+    assert said[2][1] == "The pushes never differ; A leaves the track at step 9, B leaves the track at step 9."
+    assert said[0][2].startswith("64 of 64 codes equal: one and the same policy. On 1,000 of 1,000")
+    assert said[1][2].startswith("0 of 64 weights equal: two different policies. On 970 of 1,000")
+    assert said[0][3] == ["same"] * 5 + ["over"] and said[1][3] == ["same", "differ", "differ", "over", "over", "over"]
+
+
+def step_of(page):
+    return int(page.input_value("#cartpole input[type=range]"))
+
+
+def test_cartpole_controls(visit):
+    """Without motion asked for: still until the reader plays, steps or chooses."""
+    page = visit("cartpole.html", reduced_motion="reduce")
+    assert page.locator("#cartpole .cartpole-controls").count() == 1  # the script was loaded twice
+    assert not page.evaluate("document.documentElement.scrollWidth > innerWidth")
+    page.wait_for_timeout(200)
+    play = page.locator("#cartpole button").first
+    assert step_of(page) == 0 and play.inner_text() == "Play" and page.get_by_label("previous step").is_disabled()
+    marks = page.locator(".cartpole-pair")
+
+    def mark():
+        return [marks.nth(k).get_attribute("data-mark") for k in range(2)]
+
+    assert mark() == ["same", "same"]
+    page.get_by_label("next step").click()
+    page.get_by_label("next step").press("Enter")
+    assert step_of(page) == 2 and mark() == ["same", "differ"]
+    assert "✗ pushes differ" in marks.nth(1).inner_text() and "✓ same push" in marks.nth(0).inner_text()
+    page.get_by_label("step", exact=True).press("ArrowRight")
+    assert step_of(page) == 3
+    page.fill("#cartpole input[type=range]", "20")
+    assert mark() == ["same", "over"] and "A: fell at step 20" in marks.nth(1).inner_text()
+    assert page.locator("svg.down").count() == 1
+    assert marks.nth(1).locator(".marks").get_attribute("d").count("M") == 10
+    page.get_by_label("shared seed and penalty").select_option("second")
+    assert step_of(page) == 0 and "leaves the track" in marks.nth(0).inner_text()
+    assert page.get_attribute("#cartpole input[type=range]", "max") == "12"
+    speed = page.get_by_label("speed")
+    speed.select_option("1/10 speed")
+    play.click()
+    assert play.inner_text() == "Pause"
+    speed.select_option("4 × speed")
+    page.wait_for_function("document.querySelector('#cartpole input[type=range]').value === '12'")
+    assert play.inner_text() == "Play" and page.get_by_label("next step").is_disabled()
+    speed.select_option("1/10 speed")
+    play.press("Enter")  # from the end it starts again
+    page.wait_for_function("document.querySelector('#cartpole input[type=range]').value !== '12'")
+
+
+def test_cartpole_moves_when_seen_until_the_reader_stops_it(visit):
+    page = visit("cartpole.html", reduced_motion="no-preference")
+    page.wait_for_function("document.querySelector('#cartpole input[type=range]').value > 2")
+    place = page.locator("#cartpole g").first.get_attribute("transform")
+    assert place is not None and page.get_attribute(".cartpole-report", "aria-live") == "off"
+    page.locator("#cartpole button").first.click()
+    stopped = step_of(page)
+    page.evaluate("scrollTo(0, 5000)")
+    page.wait_for_timeout(100)
+    page.evaluate("scrollTo(0, 0)")
+    page.wait_for_timeout(200)
+    assert step_of(page) == stopped and page.get_attribute(".cartpole-report", "aria-live") == "polite"
+
+
+def test_on_paper_a_note_stands_for_the_animation(visit):
+    page = visit("cartpole.html")
+    assert not page.locator(".cartpole-note").is_visible()
+    page.emulate_media(media="print")
+    assert page.locator(".cartpole-note").is_visible() and not page.locator(".cartpole-pair").first.is_visible()
+    assert not page.locator(".cartpole-controls").is_visible()
