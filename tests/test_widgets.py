@@ -1,4 +1,4 @@
-"""The widgets of chapters 5 and 9 in a real browser: the package's numbers, and every control."""
+"""The widgets of the start page and of chapters 5 and 9 in a real browser: the package's numbers, and every control."""
 
 import json
 import shutil
@@ -68,6 +68,9 @@ def browser():
 def origin(tmp_path_factory):
     site = tmp_path_factory.mktemp("widgets")
     (site / "psd.html").write_text(HEAD + PSD, encoding="utf-8")
+    # As on the one long page that is printed: both widgets, and what they share loaded for each.
+    both = '<div id="playground" class="playground"></div>' + PSD
+    (site / "both.html").write_text(HEAD + both, encoding="utf-8")
     packed = json.dumps({"cases": CASES})
     (site / "cartpole.html").write_text(HEAD + CARTPOLE.replace("DATA", packed), encoding="utf-8")
     for name in FILES:
@@ -160,6 +163,26 @@ def test_an_ellipse_a_hyperbola_and_nothing(visit):
         assert np.allclose(np.einsum("ni,ij,nj->n", near, inverse, near), 1, atol=0.15) and len(near) > 5
         assert path.count("M") == (1 if np.linalg.det(symmetric(matrix)) > 0 else 2)
     assert page.evaluate("() => Psd.shape([-0.1, 0, -0.2])") == ""
+
+
+def test_playground_controls_beside_another_widget(visit):
+    page = visit("both.html")
+    assert page.locator(".playground-controls").count() == 2
+    verdict, law = page.locator("#playground figcaption").all()
+    seen = set()
+    for _ in range(8):
+        seen.add(verdict.inner_text().split(":")[0])
+        page.locator("#playground").get_by_role("button", name="New shared grid").click()
+    assert seen == {"Same answer", "Different answers"}
+    before = law.inner_text()
+    page.locator("#playground").get_by_role("button", name="New data").press("Enter")
+    assert law.inner_text() != before
+    page.focus("#playground-logN")
+    page.keyboard.press("End")
+    assert page.get_attribute("#playground-logN", "aria-valuetext") == "10,000,000"
+    page.fill("#playground-dim", "1")
+    assert law.inner_text().startswith("Chance of the same answer: 0.999")
+    assert page.inner_text("output[for=psd-logN]") == "1,000"  # the other widget keeps its own
 
 
 def test_psd_controls(visit):
