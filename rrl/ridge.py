@@ -6,6 +6,7 @@ from numbers import Real
 import numpy as np
 from scipy import linalg
 from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import theory
@@ -14,8 +15,8 @@ from .rounding import as_float64, check_bin_width, check_finite, hypergrid_round
 
 __all__ = ["ReplicableRidge", "ridge_weights"]
 
-#: Rows are converted and multiplied in blocks of about this many numbers, which bounds the memory.
-BLOCK_ENTRIES = 2**20
+#: Rows are converted and multiplied in blocks of about this many numbers, which stay in the cache and bound the memory.
+BLOCK_ENTRIES = 2**17
 
 
 #: A d x d Gram whose reciprocal condition number is below d times this is singular but for rounding error.
@@ -48,6 +49,12 @@ def check_sums(**sums):
     for name, value in sums.items():
         if not np.isfinite(value).all():
             raise ValueError(f"{name} overflows float64: rescale the data (the paper assumes norms of at most 1)")
+
+
+def check_rows(estimator, X, gram):
+    """Refuse NaN and infinity in X, which its Gram matrix shows without another pass over the rows."""
+    if not np.isfinite(np.diag(gram)).all():
+        assert_all_finite(X, input_name="X", estimator_name=type(estimator).__name__)
 
 
 def check_weights(sample_weight, n_samples):
@@ -261,7 +268,7 @@ class ReplicableRidge(RegressorMixin, BaseEstimator):
         check_penalty(self.penalty)
         check_shared(self.shared_seed, self.key)
         with unchanged_on_error(self):
-            X, y = validate_data(self, X, y, y_numeric=True, reset=reset)
+            X, y = validate_data(self, X, y, y_numeric=True, reset=reset, ensure_all_finite=False)
             d = X.shape[1]
             width = resolve_bin_width(self.bin_width, d, self.epsilon, self.delta, self.rho, theory.ridge_bin_width)
             weight = None if sample_weight is None else check_weights(sample_weight, len(y))
@@ -279,6 +286,7 @@ class ReplicableRidge(RegressorMixin, BaseEstimator):
                     gram += block.T @ block
                     moment += block.T @ labels
                 total += len(y) if weight is None else weight.sum()
+            check_rows(self, X, gram)
             check_sums(**{"X'X": gram, "X'y": moment, "the sum of sample_weight": total})
             weights = ridge_weights(gram / total, moment / total, self.penalty)
             rounded = (

@@ -7,7 +7,16 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from . import theory
-from .ridge import as_square, check_shared, check_sums, check_weights, resolve_bin_width, row_blocks, unchanged_on_error
+from .ridge import (
+    as_square,
+    check_rows,
+    check_shared,
+    check_sums,
+    check_weights,
+    resolve_bin_width,
+    row_blocks,
+    unchanged_on_error,
+)
 from .rounding import hypergrid_round
 
 __all__ = ["ReplicableSecondMoment", "project_psd", "round_symmetric"]
@@ -184,7 +193,7 @@ class ReplicableSecondMoment(BaseEstimator):
             raise ValueError(f"n_rounds must be a positive integer, got {self.n_rounds!r}")
         check_shared(self.shared_seed, self.key)
         with unchanged_on_error(self):
-            X = validate_data(self, X, reset=reset)
+            X = validate_data(self, X, reset=reset, ensure_all_finite=False)
             d = X.shape[1]
             width = resolve_bin_width(
                 self.bin_width, d, self.epsilon, self.delta, self.rho, theory.second_moment_bin_width
@@ -200,6 +209,7 @@ class ReplicableSecondMoment(BaseEstimator):
                     gram += block.T @ block
                 total += len(X) if weight is None else weight.sum()
                 plain = gram * (self.n_rounds / total)
+            check_rows(self, X, gram)
             check_sums(**{"X'X": gram, "the sum of sample_weight": total, "n_rounds times the mean of x x'": plain})
             matrix, codes = plain, None
             if width is not None:
