@@ -2,6 +2,9 @@
 
 import dataclasses
 import json
+import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -12,7 +15,7 @@ pytest.importorskip("torch")
 from rrl.experiments import minatar as experiment
 from rrl.experiments.cli import main as command
 from rrl.experiments.pqn_runs import config_of
-from rrl.experiments.store import RunStore, pack_array, unit_key, unpack_array
+from rrl.experiments.store import RunStore, canonical, pack_array, unit_key, unpack_array
 from rrl.pqn import PQNConfig, quantise
 from rrl.pqn.train import Trainer
 
@@ -97,19 +100,37 @@ def test_a_recording_replays_to_the_same_states(recorded):
         experiment.holdout(damaged)
 
 
+MORTAL = """
+import os, signal, sys
+from rrl.experiments import minatar, pqn_runs
+train = pqn_runs.train
+def mortal(trainer, *, after, **options):
+    def then(t):
+        after(t)
+        if t.iteration == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+    return train(trainer, after=then, every=0.0, **options)
+pqn_runs.train = mortal
+units = minatar.units("quick", total_steps=4096, seeds=[3], variants=["both"])
+list(minatar._train(units, folder=sys.argv[1]))
+"""
+
+
 def test_a_killed_run_goes_on_bit_for_bit(tmp_path):
-    """Killed after a checkpoint, resumed, the record equals that of an undisturbed run."""
+    """Killed in training after a checkpoint and resumed, the record equals that of an undisturbed run."""
     units = experiment.units("quick", total_steps=4096, seeds=[3], variants=["both"])
-    (whole,) = experiment._train(units, folder=tmp_path / "a")
+    killed = subprocess.run([sys.executable, "-c", MORTAL, str(tmp_path / "b")], capture_output=True, text=True)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    checkpoint = experiment.pqn_runs.checkpoint_path(tmp_path / "b", units)
     trainer = Trainer(
         [(3, config_of(units[0]))], lambda n: experiment.make_pool("breakout", n), architecture=experiment.ARCHITECTURE
     )
-    trainer.iterate(), trainer.iterate()
-    experiment.pqn_runs.checkpoint_path(tmp_path / "b", units).parent.mkdir(parents=True)
-    trainer.save(experiment.pqn_runs.checkpoint_path(tmp_path / "b", units))
-    (resumed,) = experiment._train(units, folder=tmp_path / "b")
-    assert resumed["network_sha256"] == whole["network_sha256"] and resumed["exact_resume"]
-    assert resumed["games"] == whole["games"] and resumed["curve"] == whole["curve"]
+    trainer.load(checkpoint)
+    assert trainer.iteration == 2
+    (whole,), (resumed,) = (canonical(list(experiment._train(units, folder=tmp_path / name))) for name in ("a", "b"))
+    for result in (whole, resumed):
+        del result["train_seconds"]
+    assert resumed == whole and resumed["exact_resume"]
     assert not list((tmp_path / "b/networks").glob("checkpoint*"))
 
 
