@@ -161,6 +161,20 @@ def test_replay_is_bit_for_bit_in_another_process(recording, tmp_path):
         (lambda r: {**r, "rom_sha256": "0" * 64}, "ROM of breakout is not"),
         (lambda r: {**r, "preprocessing": {**r["preprocessing"], "frameskip": 3}}, "other preprocessing"),
         (lambda r: {**r, "episodes": [{**e, "seed": 99} for e in r["episodes"]]}, "other frames"),
+        (
+            lambda r: {**r, "episodes": [{**r["episodes"][0], "actions": pack_array(np.array([9]))}]},
+            "holds the action 9",
+        ),
+        (lambda r: {k: v for k, v in r.items() if k != "rom_sha256"}, "it lacks"),
+        (lambda r: {**r, "details": []}, "no table"),
+        (lambda r: {**r, "game": "chess"}, "its game must be one of"),
+        (lambda r: {**r, "episodes": []}, "no episodes"),
+        (lambda r: {**r, "episodes": [{"seed": 1}]}, "episode 0 lacks one of"),
+        (lambda r: {**r, "episodes": [{**r["episodes"][0], "seed": -1}]}, "episode 0 has the seed -1"),
+        (
+            lambda r: {**r, "episodes": [{**r["episodes"][0], "actions": pack_array(np.array([-1]))}]},
+            "has actions int64",
+        ),
     ],
 )
 def test_a_recording_that_does_not_replay_is_refused(recording, change, message):
