@@ -2,6 +2,7 @@
 
 import errno
 import functools
+import os
 import subprocess
 import sys
 import time
@@ -93,6 +94,16 @@ def test_a_device_that_is_full(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="No space left on device; earlier records are whole") as caught:
         RunStore(tmp_path).write({"experiment": "demo"}, {"value": 1}, {})
     assert caught.value.errno == errno.ENOSPC and list(tmp_path.iterdir()) == []
+
+
+def test_what_a_killed_writer_left_is_swept_after_a_day(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "provenance", dict)
+    old, young = tmp_path / ".old.part", tmp_path / ".young.part"
+    for part, age in ((old, 90_000), (young, 3_600)):
+        part.write_text("{")
+        os.utime(part, (time.time() - age,) * 2)
+    RunStore(tmp_path).run(store_worker.units(1), store_worker.work, progress=False)
+    assert not old.exists() and young.exists()
 
 
 def test_any_flipped_byte_is_found_or_harmless(tmp_path):

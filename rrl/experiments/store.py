@@ -346,6 +346,11 @@ class RunStore:
             probe.unlink()
         except OSError as error:
             raise OSError(error.errno, f"cannot write records to {self.folder}: {error.strerror}") from error
+        # What killed writers left; a younger part may be another writer's.
+        for part in self.folder.glob(".*.part"):
+            with contextlib.suppress(OSError):
+                if time.time() - part.stat().st_mtime > 86_400:
+                    part.unlink()
 
 
 def _work(folder, units, function, batch):
