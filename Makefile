@@ -16,7 +16,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 	then echo $$p; break; fi; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup book notebook serve pdf slides assignments test lint bench lock clean
+.PHONY: help setup book notebook serve pdf zip slides assignments test lint bench lock clean
 
 help: ## show this list
 	@echo "Replicable RL: book and package. Commands:"
@@ -49,6 +49,8 @@ notebook: $(READY) ## run one notebook: make notebook NAME=03
 
 serve: $(READY) ## show the built site at http://localhost:8000
 	@test -f _build/html/index.html || { echo "error: there is no site yet; run 'make book' first" >&2; exit 1; }
+	@$(PY) -c 'import socketserver as s; s.TCPServer.allow_reuse_address = True; s.TCPServer(("127.0.0.1", $(PORT)), None)' \
+	  2>/dev/null || { echo "error: port $(PORT) is in use; try make serve PORT=$$(($(PORT) + 1))" >&2; exit 1; }
 	@echo "==> http://localhost:$(PORT) (stop with Ctrl-C)"
 	@$(PY) -m http.server --bind 127.0.0.1 --directory _build/html $(PORT)
 
@@ -56,6 +58,11 @@ pdf: $(READY) ## print the book to _build/book.pdf (needs Chromium)
 	@echo "==> Running the notebooks"
 	@$(PY) tools/run_notebooks.py --scale $(SCALE) --jobs $(JOBS)
 	@$(PY) tools/print_book.py
+
+zip: $(READY) ## pack the built site into _build/book.zip, to read offline
+	@test -f _build/html/index.html || { echo "error: there is no site yet; run 'make book' first" >&2; exit 1; }
+	@$(PY) -c 'import shutil; shutil.make_archive("_build/book", "zip", "_build/html")'
+	@echo "==> Done: _build/book.zip; unpack it and open index.html"
 
 slides: $(READY) ## make the lecture slides in _build/slides from the executed notebooks
 	@echo "==> Running the notebooks"
@@ -74,8 +81,9 @@ lint: $(READY) ## check style
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
 
-bench: $(READY) ## time the main algorithms
-	@OMP_NUM_THREADS=1 $(PY) -m pytest benchmarks --benchmark-only --benchmark-columns=min,median,rounds
+bench: $(READY) ## time the main algorithms (RECORD=1 keeps the results)
+	@OMP_NUM_THREADS=1 $(PY) -m pytest benchmarks --benchmark-only --benchmark-columns=min,median,rounds \
+	  $(if $(RECORD),--record)
 
 lock: $(READY) ## make requirements.lock and environment.yml again from pyproject.toml
 	@$(PY) tools/make_lock.py

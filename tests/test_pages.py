@@ -200,7 +200,7 @@ def test_an_unchanged_site_is_not_built_again_and_a_failed_one_is(sources, build
     assert build_book.build(sources, "skip") == 0
     assert build_book.build(sources, "skip") == 0
     assert len(builder.calls) == 1
-    assert builder.calls[0][1:] == ["build", ".", "--path-output", "_build/next", "-W", "--keep-going", "-n"]
+    assert builder.calls[0][1:] == ["build", ".", "-q", "--path-output", "_build/next", "-W", "--keep-going", "-n"]
     (sources / "chapters" / "00.ipynb").write_text("{}")
     builder.returncode = 1
     assert build_book.build(sources, "skip") == 1

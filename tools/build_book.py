@@ -51,8 +51,8 @@ def build(root, browser):
     beside = root / "_build" / "next"
     shutil.rmtree(beside, ignore_errors=True)
     started = time.monotonic()
-    print("Building the site with jupyter-book", flush=True)
-    command = [str(Path(sys.executable).with_name("jupyter-book")), "build", "."]
+    print("Building the site with jupyter-book (a minute or more)", flush=True)
+    command = [str(Path(sys.executable).with_name("jupyter-book")), "build", ".", "-q"]
     command += ["--path-output", beside.relative_to(root).as_posix(), "-W", "--keep-going", "-n"]
     # In a session of its own it hears no Ctrl-C: `run` ends it, and it prints no trace.
     if subprocess.run(command, cwd=root, start_new_session=True).returncode:

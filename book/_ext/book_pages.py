@@ -72,10 +72,10 @@ class RunNotes(SphinxTransform):
         name = self.env.docname.removeprefix("chapters/")
         source = (ROOT / "notebooks" / f"{name}.md").read_text(encoding="utf-8")
         recorded = sorted(set(re.findall(r"\bbook/results/\w+", source)))
-        for bundle in list(self.document.findall(nodes.container)):
-            if bundle.get("nb_element") == "mime_bundle" and next(bundle.findall(nodes.figure), None) is not None:
-                place = bundle.parent.index(bundle) + 1
-                bundle.parent.insert(place, nodes.raw("", provenance(name, record, recorded), format="html"))
+        for figure in list(self.document.findall(nodes.figure)):
+            if figure.parent.get("nb_element") == "cell_code_output":
+                place = figure.parent.index(figure) + 1
+                figure.parent.insert(place, nodes.raw("", provenance(name, record, recorded), format="html"))
         title = next(self.document.findall(nodes.title), None)
         if record["scale"] == "quick" and title is not None:
             line = nodes.raw("", banner(name, record, recorded), format="html")
@@ -147,10 +147,19 @@ def add_buttons(app, pagename, templatename, context, doctree):
         context["header_buttons"].insert(0, group | {"label": "launch-buttons"})
 
 
+def mark_empty_corners(app, pagename, templatename, context, doctree):
+    """Make the empty heads of pandas' tables plain cells, which a screen reader passes over."""
+    if "body" in context:
+        context["body"] = re.sub(r"<th([^>]*)>\s*</th>", r"<td\1></td>", context["body"])
+
+
 def setup(app):
     """Register everything with Sphinx."""
+    app.add_js_file("book.js")
+    app.connect("html-page-context", mark_empty_corners)
     app.add_transform(RunNotes)
     app.add_transform(PaperIndex)
-    app.connect("env-updated", mark_own_results)
+    # The numbers are given in the same event, at the usual priority.
+    app.connect("env-get-updated", mark_own_results, priority=900)
     app.connect("html-page-context", add_buttons, priority=502)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
