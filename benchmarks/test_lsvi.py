@@ -51,6 +51,16 @@ def test_plain_lsvi_ucb_textbook(benchmark, middle):
     assert np.array_equal(policies, r_lsvi_ucb(middle, rng=np.random.default_rng(1), **PLAIN).policies)
 
 
+def test_plain_lsvi_ucb_beside_the_textbook(benchmark, compare, middle):
+    def ours(engine):
+        return lambda: r_lsvi_ucb(middle, rng=np.random.default_rng(1), engine=engine, **PLAIN)
+
+    peer = {"the textbook loop in NumPy": (lambda: textbook(middle, 1000, 0.5, 1.0, np.random.default_rng(1)), None)}
+    for engine in ("numpy", "numba"):
+        compare(f"LSVI-UCB, 1,000 episodes, {engine}", ours(engine), peer, rounds=2)
+    benchmark.pedantic(ours("numpy"), rounds=1)
+
+
 def test_plain_lsvi_ucb_rlberry(benchmark, middle):
     """A tenth of the episodes: its work grows with their square. It pools one Gram matrix over the stages."""
     agent = pytest.importorskip("rlberry_scool.agents.linear.lsvi_ucb").LSVIUCBAgent
