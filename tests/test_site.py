@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import book_pages
+import prepare_launch
 import pytest
 from check_pages import CHROMIUM_FLAGS, FORMULA_FAULTS, find_chromium, served
 
@@ -209,3 +210,14 @@ def test_axe_finds_nothing(tab, origin, name, mode):
     # MathJax names its own formulas, of which a page has hundreds: neither they nor links made of one are looked at.
     found = tab.evaluate("() => axe.run({ exclude: [['mjx-container'], ['a.first-use']] })")
     assert [(fault["id"], [node["target"] for node in fault["nodes"]]) for fault in found["violations"]] == []
+
+
+def test_on_colab_a_first_cell_installs_the_package_once(tmp_path, capsys):
+    (tmp_path / "03_ridge.ipynb").write_text('{"cells": [{"id": "cell-0"}], "nbformat": 4}')
+    for _ in range(2):
+        assert prepare_launch.main(["https://github.com/one/two"], tmp_path) == 0
+    first, second = json.loads((tmp_path / "03_ridge.ipynb").read_text())["cells"]
+    assert "git clone --quiet --depth 1 https://github.com/one/two /content/rrl" in first["source"]
+    assert second == {"id": "cell-0"}
+    assert prepare_launch.main([], tmp_path) == 1 and "address" in capsys.readouterr().err
+    assert prepare_launch.main(["https://github.com/one/two"], tmp_path / "none") == 1
