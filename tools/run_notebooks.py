@@ -119,7 +119,7 @@ def read_source(source):
     return notebook, defaults
 
 
-def prepare(root, source, parameters):
+def prepare(root, source, parameters, commit=""):
     """Check one notebook before anything runs and return its job."""
     parameters = {name: plain(name, value) for name, value in parameters.items()}
     notebook, defaults = read_source(source)
@@ -140,6 +140,7 @@ def prepare(root, source, parameters):
         "parameters": {name: value for name, value in (defaults | parameters).items() if value is not ...},
         "overrides": {name: value for name, value in parameters.items() if defaults[name] != value},
         "scale": parameters.get("scale", defaults["scale"]),
+        "commit": commit,
         "inputs": fingerprint(root, inputs, [parameters, platform.python_version()]),
     }
 
@@ -345,7 +346,8 @@ def main(argv=None, root=ROOT):
         parser.error(f"--jobs must be at least 1, got {args.jobs}")
     try:
         sources = choose(root, args.only)
-        jobs = [prepare(root, source, {"scale": args.scale} | dict(args.parameter)) for source in sources]
+        given, commit = {"scale": args.scale} | dict(args.parameter), find_commit(root)
+        jobs = [prepare(root, source, given, commit) for source in sources]
     except (NotebookError, TypeError, SyntaxError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -353,8 +355,7 @@ def main(argv=None, root=ROOT):
     for stale in [*(root / "chapters").glob("*.ipynb"), *(root / "chapters").glob(".runs/*.json")]:
         if stale.stem not in known:
             stale.unlink()
-    commit = find_commit(root)
-    todo = [job | {"commit": commit} for job in jobs if args.force or not is_done(job)]
+    todo = [job for job in jobs if args.force or not is_done(job)]
     print(f"Notebooks at scale {args.scale}: {len(todo)} to run, {len(jobs) - len(todo)} unchanged", flush=True)
     failures = run_all(todo, args.jobs, args.time_limit or TIME_LIMITS[args.scale]) if todo else {}
     for name, error in failures.items():
