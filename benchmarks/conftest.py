@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rrl.experiments.store import provenance
+from rrl.experiments.provenance import provenance
 
 RESULTS = Path(__file__).resolve().parents[1] / "book" / "results" / "benchmarks"
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from check_pages import CHROMIUM_FLAGS, find_chromium
 from hypothesis import settings
 from scipy.stats import binom
 
@@ -14,6 +15,20 @@ settings.load_profile("rrl")
 def rng():
     """Fresh data, the same in every run of the tests."""
     return np.random.default_rng(20261128)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """One Chromium for the tests of a module, which are skipped where there is none."""
+    executable = find_chromium()
+    if executable is None:
+        pytest.skip("no Chromium is installed")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=executable, args=CHROMIUM_FLAGS, chromium_sandbox=False)
+        yield opened
+        opened.close()
 
 
 @pytest.fixture(scope="session")

@@ -8,12 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from check_pages import CHROMIUM_FLAGS, find_chromium, served
+from check_pages import served
 
 from rrl import theory
 
 STATIC = Path(__file__).resolve().parents[1] / "book" / "_static"
-CHROMIUM = find_chromium()
 N_INPUTS = 250
 CHAIN = {"both conversions": "both conversions", "corrected lemmas": "corrected", "lemma D.3": "lemma D.3"}
 MEASURED = [{"formula": "ridge", "inputs": {"d": 4, "penalty": 0.01}, "log10": 9.5, "what": "Somewhere <b>else</b>"}]
@@ -55,18 +54,6 @@ PYTHON = {
     "lsvi": lambda x, v: theory.lsvi_sample_size(**x, version=v, log10=True),
     "ucb": ucb,
 }
-
-
-@pytest.fixture(scope="module")
-def browser():
-    if CHROMIUM is None:
-        pytest.skip("no Chromium is installed")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=CHROMIUM_FLAGS, chromium_sandbox=False)
-        yield opened
-        opened.close()
 
 
 @pytest.fixture(scope="module")

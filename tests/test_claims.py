@@ -10,7 +10,6 @@ import book_claims
 import numpy as np
 import pytest
 import yaml
-from check_pages import CHROMIUM_FLAGS, find_chromium
 
 from rrl.claims import STATUSES, verdict
 
@@ -313,23 +312,15 @@ ROWS = """<!doctype html><link rel="icon" href="data:,">
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory):
+def page(browser, tmp_path_factory):
     """Open a page with three rows in the browser."""
-    chromium = find_chromium()
-    if chromium is None:
-        pytest.skip("no Chromium is installed")
-    from playwright.sync_api import sync_playwright
-
     folder = tmp_path_factory.mktemp("claims")
     shutil.copy(ROOT / "book" / "_static" / "claims.js", folder)
     (folder / "a.html").write_text(ROWS)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=CHROMIUM_FLAGS, chromium_sandbox=False)
-        tab = browser.new_page()
-        tab.set_default_timeout(5_000)
-        tab.goto((folder / "a.html").as_uri())
-        yield tab
-        browser.close()
+    tab = browser.new_page()
+    tab.set_default_timeout(5_000)
+    tab.goto((folder / "a.html").as_uri())
+    return tab
 
 
 def shown(page):

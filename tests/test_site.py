@@ -12,7 +12,7 @@ from pathlib import Path
 import book_pages
 import prepare_launch
 import pytest
-from check_pages import CHROMIUM_FLAGS, FORMULA_FAULTS, find_chromium, served
+from check_pages import FORMULA_FAULTS, find_chromium, served
 
 ROOT = Path(__file__).resolve().parents[1]
 SITE = Path(os.environ.get("BOOK_SITE", ROOT / "_build" / "html"))
@@ -83,19 +83,6 @@ def origin():
     """Serve the site."""
     with served(SITE) as address:
         yield address
-
-
-@pytest.fixture(scope="module")
-def browser():
-    """One browser for all tests."""
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=find_chromium(), args=CHROMIUM_FLAGS, chromium_sandbox=False
-        )
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

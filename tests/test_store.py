@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -12,7 +13,8 @@ from hypothesis import given
 from hypothesis.extra import numpy as hnp
 
 from rrl.experiments import store as module
-from rrl.experiments.store import RunStore, canonical, pack_array, provenance, unit_key, unpack_array
+from rrl.experiments.provenance import provenance
+from rrl.experiments.store import RunStore, canonical, pack_array, unit_key, unpack_array
 
 UNITS = [{"experiment": "demo", "n": n} for n in range(6)]
 
@@ -150,11 +152,11 @@ def test_provenance_without_git_or_proc(monkeypatch):
     def missing(*_, **__):
         raise FileNotFoundError("git")
 
-    monkeypatch.setattr(module.subprocess, "run", missing)
-    read_text = module.Path.read_text
+    monkeypatch.setattr(subprocess, "run", missing)
+    read_text = Path.read_text
     # Other libraries read their own versions from files.
     monkeypatch.setattr(
-        module.Path,
+        Path,
         "read_text",
         lambda path, *args, **kwargs: missing() if path == Path("/proc/cpuinfo") else read_text(path, *args, **kwargs),
     )

@@ -6,13 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from check_pages import CHROMIUM_FLAGS, find_chromium, served
+from check_pages import served
 from scipy.stats import kstest, wishart
 
 from rrl import clopper_pearson, project_psd, theory
 
 STATIC = Path(__file__).resolve().parents[1] / "book" / "_static"
-CHROMIUM = find_chromium()
 FILES = ("playground", "psd", "cartpole")
 HEAD = '<!doctype html><meta charset="utf-8"><title>w</title><link rel="icon" href="data:,">'
 UPPER = np.triu_indices(2)
@@ -50,18 +49,6 @@ CASES = [
     {"name": "first", "pairs": pairs_of([BALANCED, BALANCED], [recorded("0110" * 5, angle=0.21), recorded("01" * 15)])},
     {"name": "second", "pairs": pairs_of([recorded("0" * 9, x=-2.5)] * 2, [recorded("1" * 9), recorded("0" * 12)])},
 ]
-
-
-@pytest.fixture(scope="module")
-def browser():
-    if CHROMIUM is None:
-        pytest.skip("no Chromium is installed")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=CHROMIUM_FLAGS, chromium_sandbox=False)
-        yield opened
-        opened.close()
 
 
 @pytest.fixture(scope="module")

@@ -14,11 +14,11 @@ import numpy as np
 
 from rrl.datasets.atari import holdout, read_recording, record_episodes, write_recording
 from rrl.experiments import pqn_runs
-from rrl.experiments.pqn_runs import LAST_GAMES, VARIANTS, Study, config_of, greedy_policy, holdout_unit, load_network
+from rrl.experiments.pqn_runs import LAST_GAMES, VARIANTS, Study, holdout_unit, player, variant_settings
 from rrl.experiments.store import RunStore, unit_key
 from rrl.pqn.atari import AtariPool
 from rrl.pqn.config import PQNConfig
-from rrl.pqn.network import Architecture, StackedQNetwork, require_torch
+from rrl.pqn.network import Architecture, require_torch
 
 __all__ = ["GAMES", "LAST_GAMES", "SCALES", "TABLE_1", "VARIANTS", "config", "main", "make_holdout", "units"]
 
@@ -72,13 +72,8 @@ def config(game, variant, total_steps=10_000_000):
     >>> config("breakout", "both").grid_step, config("mspacman", "regularised").weight_decay
     (0.4, 0.1)
     """
-    if game not in GAMES:
-        raise ValueError(f"game must be one of {sorted(GAMES)}, got {game!r}")
-    if variant not in VARIANTS:
-        raise ValueError(f"variant must be one of {sorted(VARIANTS)}, got {variant!r}")
-    settings = GAMES[game]
-    own = {key: settings[key] for key in VARIANTS[variant]}
-    return PQNConfig(total_steps=total_steps, exploration_fraction=settings["exploration_fraction"], **own)
+    own = variant_settings(GAMES, game, variant)
+    return PQNConfig(total_steps=total_steps, exploration_fraction=GAMES[game]["exploration_fraction"], **own)
 
 
 def _unit(game, variant, seed, total_steps):
@@ -126,11 +121,7 @@ def make_holdout(unit, folder, *, device="cpu", n_games=8, noise=0.01):
 
     A little noise keeps the games from being one game.
     """
-    torch = require_torch()
-    theta = load_network(folder, unit)[None].to(torch.device(device))
-    pool = AtariPool(unit["game"], 1)
-    network = StackedQNetwork(1, pool.observation_shape, pool.n_actions)
-    policy = greedy_policy(network, theta, [config_of(unit)], (noise, np.random.default_rng(EXPERT_SEED)))
+    policy = player(STUDY, unit, folder, noise=noise, rng=np.random.default_rng(EXPERT_SEED), device=device)
     names = {key: unit[key] for key in ("variant", "seed")}
     details = {
         "expert": f"plain PQN after {unit['settings']['total_steps']} steps, not among the compared runs",

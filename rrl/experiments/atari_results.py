@@ -157,10 +157,13 @@ def in_words(share):
     >>> from rrl.experiments.atari_results import in_words
     >>> in_words(0.6)
     'Most of the gain is ties.'
+    >>> in_words(1.5)
+    'More than all of the gain is ties: without them less is left than in plain runs.'
     """
     if np.isnan(share):
         return "There is no gain to explain."
     for limit, words in (
+        (1.05, "More than all of the gain is ties: without them less is left than in plain runs."),
         (0.95, "All of the gain is ties."),
         (0.75, "Nearly all of the gain is ties."),
         (0.5, "Most of the gain is ties."),
@@ -168,7 +171,7 @@ def in_words(share):
     ):
         if share >= limit:
             return words
-    return "Little of the gain is ties."
+    return "Little of the gain is ties." if share > 0 else "None of the gain is ties."
 
 
 def summary(row):

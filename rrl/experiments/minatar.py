@@ -14,12 +14,12 @@ import numpy as np
 
 from rrl.datasets.atari import episodes_of, evenly_spaced, read_recording, write_recording
 from rrl.experiments import pqn_runs
-from rrl.experiments.pqn_runs import VARIANTS, Study, config_of, greedy_policy, holdout_unit, load_network
+from rrl.experiments.pqn_runs import VARIANTS, Study, holdout_unit, player, variant_settings
 from rrl.experiments.store import RunStore, pack_array, unit_key
 from rrl.pqn.atari import play
 from rrl.pqn.config import PQNConfig
 from rrl.pqn.minatar import MinAtarPool
-from rrl.pqn.network import Architecture, StackedQNetwork, require_torch
+from rrl.pqn.network import Architecture, require_torch
 
 __all__ = ["CHOICES", "GAMES", "SCALES", "config", "holdout", "main", "units"]
 
@@ -81,13 +81,9 @@ def config(game, variant="plain", total_steps=1_000_000, choice=None):
     >>> config("breakout", "quantised", choice="round acting only").round_targets
     False
     """
-    if game not in GAMES:
-        raise ValueError(f"game must be one of {sorted(GAMES)}, got {game!r}")
-    if variant not in VARIANTS:
-        raise ValueError(f"variant must be one of {sorted(VARIANTS)}, got {variant!r}")
+    own = variant_settings(GAMES, game, variant)
     if choice is not None and choice not in CHOICES:
         raise ValueError(f"choice must be one of {sorted(CHOICES)}, got {choice!r}")
-    own = {key: GAMES[game][key] for key in VARIANTS[variant]}
     change = dict(CHOICES[choice]) if choice else {}
     if "grid_step" in change:
         change["grid_step"] *= GAMES[game]["grid_step"]
@@ -170,9 +166,7 @@ def record_games(unit, folder, *, n_games=8, noise=0.01):
         Plain JSON, for `holdout`.
     """
     pool = make_pool(unit["game"], n_games)
-    network = StackedQNetwork(1, pool.observation_shape, pool.n_actions, ARCHITECTURE)
-    theta = load_network(folder, unit)[None]
-    policy = greedy_policy(network, theta, [config_of(unit)], (noise, np.random.default_rng(EXPERT_SEED)))
+    policy = player(STUDY, unit, folder, noise=noise, rng=np.random.default_rng(EXPERT_SEED))
     seeds = list(range(9000, 9000 + n_games))
     games = play(policy, pool, seeds, **LIMITS)
     episodes = [

@@ -51,6 +51,15 @@ class Study(NamedTuple):
     limits: dict
 
 
+def variant_settings(games, game, variant):
+    """What a variant takes from its game's settings; `games` holds the settings by game."""
+    if game not in games:
+        raise ValueError(f"game must be one of {sorted(games)}, got {game!r}")
+    if variant not in VARIANTS:
+        raise ValueError(f"variant must be one of {sorted(VARIANTS)}, got {variant!r}")
+    return {key: games[game][key] for key in VARIANTS[variant]}
+
+
 def greedy_policy(network, theta, configs, noise=None):
     """Greedy actions as in training (rounded outputs, ties to the lowest index), for a pool.
 
@@ -174,6 +183,14 @@ def config_of(unit):
     """The settings of a unit as they were given to the trainer."""
     settings = dict(unit["settings"])
     return PQNConfig(**{**settings, "adam_betas": tuple(settings["adam_betas"])})
+
+
+def player(study, unit, folder, *, noise, rng, device="cpu"):
+    """The greedy policy of a trained unit, for `play`; with probability `noise` an action is random."""
+    theta = load_network(folder, unit)[None].to(device)
+    pool = study.make_env(unit["game"], 1)
+    network = StackedQNetwork(1, pool.observation_shape, pool.n_actions, study.architecture)
+    return greedy_policy(network, theta, [config_of(unit)], (noise, rng))
 
 
 def holdout_unit(unit, states):

@@ -9,14 +9,10 @@ import base64
 import contextlib
 import datetime
 import hashlib
-import importlib.metadata
 import json
 import math
 import multiprocessing
 import os
-import platform
-import subprocess
-import sys
 import time
 import uuid
 import zlib
@@ -25,9 +21,9 @@ from pathlib import Path, PurePath
 
 import numpy as np
 
-__all__ = ["RunStore", "canonical", "pack_array", "provenance", "unit_key", "unpack_array"]
+from .provenance import provenance
 
-PACKAGES = ("numpy", "scipy", "scikit-learn", "torch", "gymnasium", "ale-py", "minari", "d3rlpy", "numba")
+__all__ = ["RunStore", "canonical", "pack_array", "unit_key", "unpack_array"]
 
 
 def canonical(value, path="value", nonfinite="refuse"):
@@ -122,65 +118,6 @@ def unpack_array(packed):
         return np.frombuffer(data, np.dtype(packed["dtype"])).reshape(tuple(packed["shape"])).copy()
     except (KeyError, TypeError, ValueError, OverflowError, zlib.error) as error:
         raise ValueError(f"a packed array is damaged: {error!r}") from error
-
-
-def _git(*arguments):
-    """Output of git in the package's own folder; None without git or a repository."""
-    with contextlib.suppress(OSError, subprocess.SubprocessError):
-        command = ["git", "-C", str(Path(__file__).parent), *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
-        return done.stdout.strip()
-    return None
-
-
-def _processor():
-    with contextlib.suppress(OSError, StopIteration):
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
-    return platform.processor() or platform.machine()
-
-
-def _portable(argument):
-    """A command's argument without this machine's folders: what lies below here by its place, else by its name."""
-    before, equals, value = argument.rpartition("=")
-    path = Path(value)
-    if not path.is_absolute():
-        return argument
-    inside = path.is_relative_to(Path.cwd())
-    return before + equals + (path.relative_to(Path.cwd()).as_posix() if inside else path.name)
-
-
-def provenance():
-    """Where and with what a record is made: commit, versions, hardware, threads, command.
-
-    `RunStore` adds ``started`` (UTC) and ``seconds``, the time that the unit (or its batch so far) took.
-    """
-    versions = {"python": platform.python_version()}
-    for package in PACKAGES:
-        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            versions[package] = importlib.metadata.version(package)
-    torch = sys.modules.get("torch")
-    gpu = torch.cuda.get_device_name() if torch and torch.cuda.is_available() else None
-    threads = {key: os.environ[key] for key in sorted(os.environ) if key.endswith("_NUM_THREADS")}
-    if torch:
-        threads["torch"] = torch.get_num_threads()
-    blas = []
-    with contextlib.suppress(ImportError):
-        from threadpoolctl import threadpool_info
-
-        keys = ("internal_api", "version", "num_threads", "architecture")
-        blas = [{key: pool.get(key) for key in keys} for pool in threadpool_info()]
-    status = _git("status", "--porcelain", "--untracked-files=no")
-    return {
-        "commit": _git("rev-parse", "HEAD"),
-        "dirty": None if status is None else bool(status),
-        "versions": versions,
-        "hardware": {"processor": _processor(), "cores": os.cpu_count(), "gpu": gpu},
-        "platform": f"{platform.system()} {platform.machine()}",
-        "threads": threads,
-        "blas": blas,
-        "command": [Path(sys.argv[0]).name, *map(_portable, sys.argv[1:])],
-    }
 
 
 class RunStore:

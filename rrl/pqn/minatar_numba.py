@@ -49,6 +49,21 @@ def sticky_action(g, action, sticky):  # pragma: no cover (compiled)
     return action
 
 
+def stepper(start, play):
+    """Compile one step of every environment of a game from its two functions."""
+
+    @njit(cache=True, nogil=True)
+    def step(games, planes, actions, sticky, ramping, reward, ended):  # pragma: no cover (compiled)
+        for i in range(len(games)):
+            if games[i].over:
+                start(games[i], planes[i])
+            else:
+                action = sticky_action(games[i], actions[i], sticky)
+                reward[i], ended[i] = play(games[i], planes[i], action, ramping)
+
+    return step
+
+
 # Breakout: channels paddle, ball, trail, bricks
 
 BREAKOUT = [(name, "i1") for name in ("x", "y", "dx", "dy", "paddle")] + [("struck", "?")]
@@ -65,7 +80,7 @@ def start_breakout(g, planes):  # pragma: no cover (compiled)
 
 
 @njit(cache=True)
-def play_breakout(g, planes, action):  # pragma: no cover (compiled)
+def play_breakout(g, planes, action, ramping):  # pragma: no cover (compiled)
     bricks = planes[3]
     reward, ended, struck = 0, False, False
     if action == LEFT:
@@ -100,14 +115,7 @@ def play_breakout(g, planes, action):  # pragma: no cover (compiled)
     return reward, ended
 
 
-@njit(cache=True, nogil=True)
-def step_breakout(games, planes, actions, sticky, ramping, reward, ended):  # pragma: no cover (compiled)
-    for i in range(len(games)):
-        if games[i].over:
-            start_breakout(games[i], planes[i])
-        else:
-            action = sticky_action(games[i], actions[i], sticky)
-            reward[i], ended[i] = play_breakout(games[i], planes[i], action)
+step_breakout = stepper(start_breakout, play_breakout)
 
 
 # Space Invaders: channels cannon, aliens, aliens going left, aliens going right, own bullets, their bullets
@@ -216,14 +224,7 @@ def play_space_invaders(g, planes, action, ramping):  # pragma: no cover (compil
     return reward, ended
 
 
-@njit(cache=True, nogil=True)
-def step_space_invaders(games, planes, actions, sticky, ramping, reward, ended):  # pragma: no cover (compiled)
-    for i in range(len(games)):
-        if games[i].over:
-            start_space_invaders(games[i], planes[i])
-        else:
-            action = sticky_action(games[i], actions[i], sticky)
-            reward[i], ended[i] = play_space_invaders(games[i], planes[i], action, ramping)
+step_space_invaders = stepper(start_space_invaders, play_space_invaders)
 
 
 # Asterix: channels player, enemies, trails, gold
@@ -319,14 +320,7 @@ def play_asterix(g, planes, action, ramping):  # pragma: no cover (compiled)
     return reward, ended
 
 
-@njit(cache=True, nogil=True)
-def step_asterix(games, planes, actions, sticky, ramping, reward, ended):  # pragma: no cover (compiled)
-    for i in range(len(games)):
-        if games[i].over:
-            start_asterix(games[i], planes[i])
-        else:
-            action = sticky_action(games[i], actions[i], sticky)
-            reward[i], ended[i] = play_asterix(games[i], planes[i], action, ramping)
+step_asterix = stepper(start_asterix, play_asterix)
 
 
 # For each game the fields of its own, the number of channels, the actions that do something, the step.
