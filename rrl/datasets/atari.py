@@ -59,9 +59,8 @@ def _frames_digest(observations):
     return hashlib.sha256(np.ascontiguousarray(observations).tobytes()).hexdigest()
 
 
-def _play_again(game, episodes):
-    """Observations before each action of each episode: list of arrays (T, 4, 84, 84)."""
-    env = AtariPool(game, len(episodes))
+def play_again(env, episodes):
+    """Observations before each action of each (seed, actions), in a pool of as many games: list of arrays (T, ...)."""
     observation = env.reset(np.array([seed for seed, _ in episodes]))
     lengths = [len(actions) for _, actions in episodes]
     frames = [np.empty((n, *env.observation_shape), np.uint8) for n in lengths]
@@ -104,7 +103,7 @@ def record_episodes(game, policy, seeds, *, details=None, **limits):
     """
     seeds = [int(seed) for seed in seeds]
     games = play(policy, AtariPool(game, len(seeds)), seeds, **limits)
-    frames = _play_again(game, list(zip(seeds, games.actions)))
+    frames = play_again(AtariPool(game, len(seeds)), list(zip(seeds, games.actions)))
     episodes = [
         {
             "seed": seed,
@@ -200,7 +199,7 @@ def replay(recording):
         raise ValueError(f"the ROM of {game} is not the one of the recording ({recording['rom_sha256']})")
     if recording["preprocessing"] != PREPROCESSING:
         raise ValueError(f"the recording of {game} was made with other preprocessing: {recording['preprocessing']}")
-    frames = _play_again(game, episodes)
+    frames = play_again(AtariPool(game, len(episodes)), episodes)
     for (seed, _), seen, episode in zip(episodes, frames, recording["episodes"]):
         if _frames_digest(seen) != episode["frames_sha256"]:
             raise ValueError(f"replaying {game} with seed {seed} gave other frames than were recorded")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rrl.datasets.atari import episodes_of, evenly_spaced, read_recording, write_recording
+from rrl.datasets.atari import episodes_of, evenly_spaced, play_again, read_recording, write_recording
 from rrl.experiments import pqn_runs
 from rrl.experiments.pqn_runs import VARIANTS, Study, holdout_unit, player, variant_settings
 from rrl.experiments.store import RunStore, pack_array, unit_key
@@ -178,25 +178,12 @@ def record_games(unit, folder, *, n_games=8, noise=0.01):
         "max_game_steps": MAX_STEPS,
         "expert": {"steps": unit["settings"]["total_steps"], "seed": unit["seed"], "noise": noise},
         "episodes": episodes,
-        "sha256": _digest(_play_again(unit["game"], list(zip(seeds, games.actions)))),
+        "sha256": _digest(play_again(make_pool(unit["game"], n_games), list(zip(seeds, games.actions)))),
     }
 
 
-def _play_again(game, episodes):
-    """What an expert saw before each of its actions, and the actions, for each (seed, actions)."""
-    pool = make_pool(game, len(episodes))
-    observation = pool.reset(np.array([seed for seed, _ in episodes]))
-    actions = [played for _, played in episodes]
-    seen = []
-    for t in range(max(map(len, actions))):
-        seen.append(observation)
-        observation = pool.step(np.array([a[min(t, len(a) - 1)] for a in actions])).observation
-    seen = np.stack(seen, 1)
-    return [(own[: len(a)], a) for own, a in zip(seen, actions, strict=True)]
-
-
-def _digest(played):
-    return hashlib.sha256(b"".join(np.ascontiguousarray(seen).tobytes() for seen, _ in played)).hexdigest()
+def _digest(frames):
+    return hashlib.sha256(b"".join(np.ascontiguousarray(seen).tobytes() for seen in frames)).hexdigest()
 
 
 def holdout(recording, *, n_states=1_500):
@@ -218,12 +205,14 @@ def holdout(recording, *, n_states=1_500):
     ValueError
         If something is missing or damaged, or the games replay to other states.
     """
-    played = _play_again(recording["game"], episodes_of(recording, **RECORDED))
-    if _digest(played) != recording["sha256"]:
+    episodes = episodes_of(recording, **RECORDED)
+    frames = play_again(make_pool(recording["game"], len(episodes)), episodes)
+    if _digest(frames) != recording["sha256"]:
         raise ValueError(
             f"the recorded games of {recording['game']} replay to other states than those of the recording"
         )
     details = {**recording["expert"], "scores": [episode["score"] for episode in recording["episodes"]]}
+    played = [(seen, actions) for seen, (_, actions) in zip(frames, episodes, strict=True)]
     return evenly_spaced(played, f"recorded:minatar_{recording['game']}", n_states, details)
 
 
@@ -258,7 +247,7 @@ def main(scale="quick", *, folder, study="figure", jobs=1, log_every=0, executor
     Returns
     -------
     list of dict
-        The records of the plan, as far as they are done.
+        All records of the folder.
     """
     require_torch().set_num_threads(1)
     store = RunStore(folder)

@@ -137,7 +137,7 @@ def train_units(study, batch, *, folder, device="cpu", conv=None, n_threads=0, d
             report = {"step": t.step_count(), "run_steps_a_second": round(speed / (time.monotonic() - start))}
             print(json.dumps(report | {"means": means} | t.curve[-1]), flush=True)
 
-    complete = train(trainer, checkpoint=checkpoint, deadline=deadline, after=log)
+    complete = train(trainer, checkpoint=checkpoint, deadline=deadline, after=log, progress=not log_every)
     seconds = time.monotonic() - start
     policy = greedy_policy(trainer.network, trainer.theta, trainer.configs)
     n = trainer.config.n_envs
