@@ -186,7 +186,8 @@ def test_the_recorded_holdout_is_the_one_of_the_records():
     """Recorded on another machine and Python; replays here to the frames the records name."""
     states = holdout("breakout", source="recorded")
     records = RunStore(Path(__file__).parents[1] / "book/results/atari").records("atari-holdout")
-    assert {r["unit"]["holdout"] for r in records} == {states.digest} and len(records) == 12
+    own = [r["unit"]["holdout"] for r in records if r["unit"]["game"] == "breakout"]
+    assert own and set(own) == {states.digest}
     assert states.observations.shape == (1500, 4, 84, 84) and states.details["seed"] == experiment.EXPERT_SEED
 
 

@@ -35,6 +35,9 @@ def test_against_loops(actions):
         assert got.pairwise[i, j] == got.pairwise[j, i] == pytest.approx(value)
     own = [np.mean([share[p] for p in pairs if i in p]) for i in range(r)]
     assert got.standard_error == pytest.approx(np.std(own, ddof=1) / np.sqrt(r))
+    without = [np.mean([share[p] for p in pairs if i not in p]) for i in range(r)] if r > 2 else [np.inf, -np.inf]
+    spread = (r - 1) ** 2 / r * np.var(without, ddof=1) if r > 2 else np.inf
+    assert got.jackknife_error == pytest.approx(np.sqrt(spread))
     # Fleiss' kappa by its definition: agreeing pairs in each state, chance from pooled shares.
     inside = [sum(actions[i, s] == actions[j, s] for i, j in pairs) / len(pairs) for s in range(n)]
     chance = sum((actions == a).mean() ** 2 for a in range(4))
@@ -49,6 +52,21 @@ def test_against_loops(actions):
         if expected < 1:
             cohen.append((share[i, j] - expected) / (1 - expected))
     assert got.cohen_kappa == pytest.approx(np.mean(cohen))
+
+
+@pytest.mark.parametrize("r", [3, 6, 15])
+def test_jackknife_is_the_error_of_the_mean(r):
+    """Runs that take one of two actions with a chance of their own, 1,000 times; fixed seed, error known to 2%."""
+    rng = np.random.default_rng(r)
+
+    def favour(r):
+        return rng.choice([0.1, 0.8], (r, 1), p=(0.8, 0.2))
+
+    drawn = [action_agreement((rng.random((r, 400)) < favour(r)).astype(int)) for _ in range(1000)]
+    true = np.std([a.mean for a in drawn])
+    jackknife = np.sqrt(np.mean([a.jackknife_error**2 for a in drawn]))
+    assert 0.9 < jackknife / true < (1.5 if r == 3 else 1.2)
+    assert np.sqrt(np.mean([a.standard_error**2 for a in drawn])) / true < 0.6
 
 
 def test_cohen_against_scikit_learn():

@@ -41,7 +41,10 @@ class ActionAgreement:
         Share of states in which two runs choose the same action; 1 on the diagonal.
     mean, standard_error : float
         Mean over pairs; standard error over runs of a run's mean agreement with the others (the
-        paper's error bars are 1.96 of it).
+        paper's error bars are 1.96 of it). It treats these as independent, but a pair counts for both of
+        its runs: the mean's own error is up to twice as large with many runs, and more with few.
+    jackknife_error : float
+        The mean's error by leaving out one run after the other, infinite for two runs.
     fleiss_kappa, cohen_kappa : float
         Chance-corrected: Fleiss' kappa, and the mean of Cohen's over pairs. NaN where chance alone
         gives 1.
@@ -53,6 +56,7 @@ class ActionAgreement:
     pairwise: np.ndarray
     mean: float
     standard_error: float
+    jackknife_error: float
     fleiss_kappa: float
     cohen_kappa: float
     majority: float
@@ -99,10 +103,13 @@ def action_agreement(actions, states=None):
     marginals = (actions[:, :, None] == np.arange(counts.shape[1])).mean(1)
     cohen = _kappa(pairwise, marginals @ marginals.T)[pairs]
     mean = float(pairwise[pairs].mean())
+    standard_error = float(per_run.std(ddof=1) / np.sqrt(r))
     return ActionAgreement(
         pairwise=pairwise,
         mean=mean,
-        standard_error=float(per_run.std(ddof=1) / np.sqrt(r)),
+        standard_error=standard_error,
+        # Without run i the mean moves by 2 / (r - 2) of what i's own mean differs by.
+        jackknife_error=2 * (r - 1) / (r - 2) * standard_error if r > 2 else float("inf"),
         fleiss_kappa=float(_kappa(mean, (share**2).sum())),
         cohen_kappa=float(np.nanmean(cohen)) if np.isfinite(cohen).any() else float("nan"),
         majority=float(share.max()),
@@ -291,11 +298,11 @@ def agreement_report(q, grid_step=0.0, seed=0):
     Returns
     -------
     dict
-        ``agreement`` with ``standard_error`` and ``interval`` (bootstrap over runs, 95%),
+        ``agreement`` with ``standard_error``, ``jackknife_error`` and ``interval`` (bootstrap over runs, 95%),
         ``fleiss_kappa``, ``cohen_kappa``, ``majority``; ``tie_rate``; ``unique``, the share of states
         where every run has one maximiser, and ``agreement_unique`` there (NaN without such states);
-        ``agreement_shared`` and ``agreement_independent`` under random tie-breaks; ``median_gap`` of
-        the unrounded values.
+        ``agreement_shared`` and ``agreement_independent`` under random tie-breaks, the latter with
+        ``independent_error`` (jackknife); ``median_gap`` of the unrounded values.
 
     Examples
     --------
@@ -308,9 +315,11 @@ def agreement_report(q, grid_step=0.0, seed=0):
     actions, ties = rounded_actions(q, grid_step), tied(q, grid_step)
     unique = ~ties.any(0)
     usual = action_agreement(actions)
+    independent = action_agreement(rounded_actions(q, grid_step, "independent", seed))
     return {
         "agreement": usual.mean,
         "standard_error": usual.standard_error,
+        "jackknife_error": usual.jackknife_error,
         "interval": bootstrap_interval(usual.pairwise, seed=seed),
         "fleiss_kappa": usual.fleiss_kappa,
         "cohen_kappa": usual.cohen_kappa,
@@ -319,6 +328,7 @@ def agreement_report(q, grid_step=0.0, seed=0):
         "unique": float(unique.mean()),
         "agreement_unique": action_agreement(actions, unique).mean if unique.any() else float("nan"),
         "agreement_shared": action_agreement(rounded_actions(q, grid_step, "shared", seed)).mean,
-        "agreement_independent": action_agreement(rounded_actions(q, grid_step, "independent", seed)).mean,
+        "agreement_independent": independent.mean,
+        "independent_error": independent.jackknife_error,
         "median_gap": float(np.median(action_gaps(q))),
     }

@@ -1,0 +1,110 @@
+"""The paper's claims on Figure 2, judged on rows of `rrl.experiments.atari_results.table`."""
+
+import numpy as np
+from scipy import stats
+
+from rrl.experiments.atari import VARIANTS
+
+__all__ = ["above", "judge", "t_factor"]
+
+# Where a row keeps a mean's error, and how many standard errors it is.
+ERRORS = {
+    "final": ("final_error", 1.96),
+    "agreement": ("jackknife_error", 1),
+    "agreement_independent": ("independent_error", 1),
+}
+
+
+def t_factor(n):
+    """Standard errors on either side of a mean of `n` runs that hold 95% of Student's t with n - 1 degrees.
+
+    Examples
+    --------
+    >>> from rrl.experiments.atari_claims import t_factor
+    >>> [round(t_factor(n), 1) for n in (2, 3, 15)]
+    [12.7, 4.3, 2.1]
+    """
+    return float(stats.t.ppf(0.975, n - 1))
+
+
+def above(one, other, measure="final", reference=None):
+    """Whether a mean is larger by more than the 95% error of the difference.
+
+    The error has Student's t with one degree of freedom less than the smaller number of runs: never
+    fewer standard errors than Welch's.
+
+    Parameters
+    ----------
+    one, other : dict
+        Rows of `rrl.experiments.atari_results.table`, of at least two runs (an agreement needs three).
+    measure : {"final", "agreement", "agreement_independent"}
+        Of `one`.
+    reference : same, optional
+        Of `other`; the same measure if not given.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> from rrl.experiments.atari_claims import above
+    >>> one = {"seeds": [0, 1, 2], "final": 9.0, "final_error": 1.96}
+    >>> other = {"seeds": [0, 1, 2], "final": 2.0, "final_error": 1.96}
+    >>> above(one, other), above(one, {**other, "final": 4.0})
+    (True, False)
+    """
+    reference = reference or measure
+    errors = [row[ERRORS[name][0]] / ERRORS[name][1] for row, name in ((one, measure), (other, reference))]
+    factor = t_factor(min(len(one["seeds"]), len(other["seeds"])))
+    return bool(one[measure] - other[reference] > factor * np.hypot(*errors))
+
+
+def judge(rows):
+    """Section 6.2's claims on one game, claim by claim.
+
+    Parameters
+    ----------
+    rows : dict of str to dict
+        A row of `rrl.experiments.atari_results.table` for each of the four variants.
+
+    Returns
+    -------
+    list of (str, str, bool)
+        The claim in words, the numbers, and whether the runs show it: a difference has to be `above`, "within
+        variance" and "kept" mean that no loss is. The last is ours, not the paper's.
+    """
+    plain, quantised, regularised, both = map(rows.get, VARIANTS)
+    a = {v: f"{v} {row['agreement']:.2f}" for v, row in rows.items()}
+    r = {v: f"{v} {row['final']:.2f} ± {row['final_error']:.2f}" for v, row in rows.items()}
+    own = "agreement_independent"
+    return [
+        (
+            "Regularisation alone does not give high agreement, quantisation raises it.",
+            f"Agreement: {a['plain']}, {a['regularised']}, {a['quantised']}.",
+            above(quantised, plain, "agreement") and above(quantised, regularised, "agreement"),
+        ),
+        (
+            "Quantised policies can agree on wrong actions: their return is low.",
+            f"Return: {r['plain']}, {r['quantised']}.",
+            above(plain, quantised),
+        ),
+        (
+            "With both, the return is within variance of the baseline.",
+            f"Return: {r['plain']}, {r['both']}, {both['final'] / plain['final']:.0%} of it.",
+            not above(plain, both),
+        ),
+        (
+            "With both, the agreement of quantisation is kept.",
+            f"Agreement: {a['plain']}, {a['both']}, {a['quantised']}.",
+            above(quantised, plain, "agreement")
+            and above(both, plain, "agreement")
+            and not above(quantised, both, "agreement"),
+        ),
+        (
+            "Our addition: with both, agreement is above plain even when each run breaks its own ties.",
+            f"{both[own]:.2f} against {a['plain']}; Fleiss' kappa of both is {both['fleiss_kappa']:.2f}, "
+            "and near 0 this is a shared habit.",
+            above(both, plain, own, "agreement"),
+        ),
+    ]
