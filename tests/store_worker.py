@@ -28,6 +28,13 @@ def die_once(unit, marker):
     return work(unit)
 
 
+def endless(unit, log):
+    """Write down which process this is, and stay."""
+    with open(log, "a") as file:
+        file.write(f"{os.getpid()}\n")
+    time.sleep(600)
+
+
 def logged(unit):
     """Say that the unit is begun."""
     with open(sys.argv[2], "a") as log:

@@ -3,6 +3,7 @@
 import errno
 import functools
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -31,6 +32,14 @@ def undisturbed(folder, units):
 def start(folder, log, count):
     command = [sys.executable, HERE / "store_worker.py", folder, log, count]
     return subprocess.Popen([str(part) for part in command], cwd=HERE.parent)
+
+
+def alive(pid):
+    """Whether a process runs; one that nobody has waited for yet has ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
 
 
 def lines(path):
@@ -151,6 +160,35 @@ def test_a_killed_process_of_the_pool_leaves_whole_records(tmp_path):
     assert len(RunStore(tmp_path / "store").records()) == len(names) < 6
     again = RunStore(tmp_path / "store").run(units, mortal, progress=False)
     assert results(again) == undisturbed(tmp_path / "other", units)
+
+
+def test_workers_end_with_a_killed_parent(tmp_path):
+    """SIGKILL of the main process leaves no worker behind that works on for hours."""
+    log = tmp_path / "log"
+    script = tmp_path / "main.py"
+    script.write_text(
+        "import functools, store_worker\n"
+        "from rrl.experiments.store import RunStore\n"
+        "if __name__ == '__main__':\n"
+        f"    work = functools.partial(store_worker.endless, log={str(log)!r})\n"
+        f"    RunStore({str(tmp_path / 'store')!r}).run(store_worker.units(2), work, jobs=2, progress=False)\n"
+    )
+    path = os.pathsep.join([str(HERE), str(HERE.parent)])
+    main = subprocess.Popen([sys.executable, script], env={**os.environ, "PYTHONPATH": path})
+    began = time.monotonic()
+    while len(lines(log)) < 2 and time.monotonic() - began < 120:
+        time.sleep(0.05)
+    workers = [int(line) for line in lines(log)]
+    main.kill()
+    main.wait()
+    assert len(workers) == 2
+    began = time.monotonic()
+    while any(map(alive, workers)) and time.monotonic() - began < 60:
+        time.sleep(0.05)
+    left = [pid for pid in workers if alive(pid)]
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    assert not left
 
 
 def test_the_command_says_that_a_process_was_killed(tmp_path, monkeypatch, capsys):

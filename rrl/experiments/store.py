@@ -13,6 +13,7 @@ import json
 import math
 import multiprocessing
 import os
+import threading
 import time
 import uuid
 import zlib
@@ -265,7 +266,8 @@ class RunStore:
                 if executor is None:
                     # Forked workers would share the parent's threads and generators.
                     context = multiprocessing.get_context("spawn")
-                    executor = stack.enter_context(ProcessPoolExecutor(jobs, mp_context=context))
+                    executor = ProcessPoolExecutor(jobs, mp_context=context, initializer=_end_with_parent)
+                    stack.enter_context(executor)
                 waiting = [executor.submit(_work, self.folder, group, function, batch) for group in batches]
                 stack.callback(lambda: [future.cancel() for future in waiting])
                 finished = (future.result() for future in as_completed(waiting))
@@ -288,6 +290,17 @@ class RunStore:
             with contextlib.suppress(OSError):
                 if time.time() - part.stat().st_mtime > 86_400:
                     part.unlink()
+
+
+def _end_with_parent():
+    """Let a worker end when the process that started it is gone: killed, it could not tell its workers."""
+    parent = multiprocessing.parent_process()
+
+    def watch():
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _work(folder, units, function, batch):
