@@ -28,6 +28,11 @@ def die_once(unit, marker):
     return work(unit)
 
 
+def slow(unit):
+    time.sleep(0.5)
+    return work(unit)
+
+
 def endless(unit, log):
     """Write down which process this is, and stay."""
     with open(log, "a") as file:

@@ -130,7 +130,7 @@ def test_a_missing_package_is_not_taken_for_a_missing_experiment(monkeypatch, tm
 
 def test_dask_is_refused_for_atari_and_named_where_missing(tiny, tmp_path, monkeypatch, capsys):
     with pytest.raises(ValueError, match="--dask is not for atari"):
-        cli._dask(cli._parser().parse_args(["run", "atari", "--dask", "tcp://nowhere:1"]), None)
+        cli._dask(cli._parser().parse_args(["run", "atari", "--dask", "tcp://nowhere:1"])).__enter__()
     monkeypatch.setitem(sys.modules, "dask.distributed", None)
     assert rrl(*RUN, "--folder", tmp_path, "--dask", "tcp://nowhere:1") == 1
     assert "rrl[cluster]" in capsys.readouterr().err

@@ -33,7 +33,13 @@ def test_settings_are_table_1_but_for_the_learning_rate():
 def test_grid_steps_are_four_percent_of_the_experts_values():
     """Of the mean of max Q in the last tenth of the recorded experts' runs, to one digit."""
     records = RunStore(Path(experiment.__file__).parents[2] / "book/results/minatar").records("minatar")
-    experts = {r["unit"]["game"]: r for r in records if r["unit"]["seed"] == experiment.EXPERT_SEED}
+    steps = experiment.SCALES["full"]["total_steps"]
+    own = [
+        r
+        for r in records
+        if (r["unit"]["seed"], r["unit"]["settings"]["total_steps"]) == (experiment.EXPERT_SEED, steps)
+    ]
+    experts = {r["unit"]["game"]: r for r in own}
     assert experts.keys() == experiment.GAMES.keys()
     for game, record in experts.items():
         values = record["result"]["curve"]["mean_q"]
@@ -75,6 +81,24 @@ def test_unknown_names_are_refused(bad):
 def recorded(tmp_path_factory):
     folder = tmp_path_factory.mktemp("minatar")
     return folder, experiment.main("quick", folder=folder, total_steps=3072, seeds=[0, 1], log_every=2)
+
+
+def test_a_dask_cluster_trains_the_same_networks(recorded, tmp_path):
+    """The same batch on a worker of a cluster: bit for bit."""
+    distributed = pytest.importorskip("dask.distributed")
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, dashboard_address=None, local_directory=tmp_path / "dask"
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        options = {"folder": tmp_path / "store", "total_steps": 3072, "seeds": [0, 1]}
+        there = experiment.main("quick", executor=client.get_executor(), **options)
+
+    def networks(records):
+        return {unit_key(r["unit"]): r["result"].get("network_sha256") for r in records}
+
+    assert networks(there) == networks(recorded[1]) and any(networks(there).values())
 
 
 def test_the_whole_experiment(recorded, monkeypatch):

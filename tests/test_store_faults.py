@@ -2,10 +2,12 @@
 
 import errno
 import functools
+import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import BrokenExecutor
 from pathlib import Path
@@ -216,3 +218,48 @@ def test_a_killed_dask_worker_changes_no_result(tmp_path):
     assert (tmp_path / "marker").exists()
     assert results(records) == undisturbed(tmp_path / "other", units)
     assert sorted(path.suffix for path in (tmp_path / "store").iterdir()) == [".json"] * 8
+
+
+def test_a_lost_dask_scheduler_is_told_and_the_rerun_goes_on(tmp_path):
+    pytest.importorskip("dask.distributed")
+    units, file, folder = store_worker.units(12), tmp_path / "scheduler.json", tmp_path / "store"
+    path = os.pathsep.join([str(HERE), str(HERE.parent)])
+    options = {"env": {**os.environ, "PYTHONPATH": path}, "stderr": subprocess.DEVNULL}
+    own = ["--scheduler-file", file, "--no-dashboard"]
+    scheduler = [sys.executable, "-m", "distributed.cli.dask_scheduler", *own, "--host", "127.0.0.1", "--port", "0"]
+    worker = [
+        sys.executable,
+        "-m",
+        "distributed.cli.dask_worker",
+        *own,
+        "--nthreads",
+        "1",
+        "--local-directory",
+        tmp_path,
+    ]
+    processes = [subprocess.Popen(list(map(str, command)), **options) for command in (scheduler, worker)]
+
+    def kill_after_two():
+        while len(list(folder.glob("*.json"))) < 2:
+            time.sleep(0.02)
+        processes[0].kill()
+
+    try:
+        began = time.monotonic()
+        while not file.exists() and time.monotonic() - began < 60:
+            time.sleep(0.05)
+        address = json.loads(file.read_text())["address"]
+        args = cli._parser().parse_args(["run", "cartpole", "--dask", address])
+        threading.Thread(target=kill_after_two, daemon=True).start()
+        with (
+            pytest.raises(ConnectionError, match=r"lost its scheduler .* goes on from there"),
+            cli._dask(args) as executor,
+        ):
+            RunStore(folder).run(units, store_worker.slow, executor=executor, progress=False)
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+    store = RunStore(folder)
+    assert 2 <= len(store.records()) == len(list(folder.glob("*.json"))) < 12
+    assert results(store.run(units, store_worker.work, progress=False)) == undisturbed(tmp_path / "other", units)

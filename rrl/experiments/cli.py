@@ -5,7 +5,7 @@ import contextlib
 import os
 import re
 import sys
-from concurrent.futures import BrokenExecutor
+from concurrent.futures import BrokenExecutor, CancelledError
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -65,21 +65,30 @@ def _run(args):
         options |= {"study": args.study}
     with contextlib.ExitStack() as stack:
         if args.dask:
-            options["executor"] = _dask(args, stack)
+            options["executor"] = stack.enter_context(_dask(args))
         records = _module(args.experiment).main(_scale(args.experiment, args.scale), **options)
     if args.experiment == "cartpole" and args.study == "figure":
         _print_table(records)
     print(f"Records: {folder}")
 
 
-def _dask(args, stack):
+@contextlib.contextmanager
+def _dask(args):
+    """An executor of the cluster; its loss is an error of the connection."""
     if args.experiment == "atari":
         raise ValueError("--dask is not for atari: its runs train together on one machine")
     try:
-        from dask.distributed import Client
+        from dask.distributed import Client, KilledWorker
     except ImportError:
         raise ImportError("--dask needs dask; install rrl[cluster]") from None
-    return stack.enter_context(Client(args.dask)).get_executor()
+    with Client(args.dask) as client:
+        try:
+            yield client.get_executor()
+        except (CancelledError, KilledWorker) as error:
+            raise ConnectionError(
+                f"the Dask cluster at {args.dask} lost its scheduler or too many workers; "
+                "what is done is kept, and the same command goes on from there"
+            ) from error
 
 
 def _print_table(records):
