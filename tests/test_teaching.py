@@ -55,7 +55,7 @@ def executed():
     """Tell whether every figure and number of the decks has been computed on this machine."""
     figures, numbers = read_results(ROOT)
     text = "".join(path.read_text(encoding="utf-8") for path in DECKS)
-    wanted = set(re.findall(r"^!\[\]\((fig-[\w-]+)\)$", text, re.M))
+    wanted = set(re.findall(r"^!\[[\d/]*\]\((fig-[\w-]+)\)$", text, re.M))
     return wanted <= figures.keys() and {name for name, _ in build_slides.NUMBER.findall(text)} <= numbers.keys()
 
 
@@ -129,7 +129,7 @@ def test_a_slide_becomes_what_it_should(tmp_path):
     assert put_numbers("{glue:text}`share:.1%`, {glue:text}`word`", numbers) == "12.5%, 7 × 10⁸"
     text = "## Head\n\nWords $a<b$ and [ch](chapters/03_x).\n\n![](fig-a)\n\nAnswer: yes.\nNote:\nSay *it*."
     section, shown = render_slide(text, figures, "../", build_slides.make_renderer())
-    assert shown == ["fig-a"]
+    assert shown == {"fig-a.svg": b"<svg/>"}
     for part in (
         "<h2>Head</h2>",
         r"\(a&lt;b\)",
@@ -141,6 +141,18 @@ def test_a_slide_becomes_what_it_should(tmp_path):
         '<div class="split">',
     ):
         assert part in section, part
+
+
+def test_a_slide_can_show_one_band_of_a_tall_figure():
+    svg = b'<svg width="72pt" height="90pt" viewBox="0 0 72 90" version="1.1"><rect width="72pt"/></svg>'
+    figures = {"fig-a": ("10_x", "quick", "Three rows.", "svg", svg)}
+    section, shown = render_slide("## Head\n\n![2/3](fig-a)", figures, "../", build_slides.make_renderer())
+    assert 'src="figures/fig-a-2.svg" alt="Part 2 of 3. Three rows."' in section
+    assert shown == {
+        "fig-a-2.svg": svg.replace(
+            b'width="72pt" height="90pt" viewBox="0 0 72 90"', b'width="72pt" height="30pt" viewBox="0 30 72 30"'
+        )
+    }
 
 
 def test_the_command_says_what_is_missing(monkeypatch, tmp_path, capsys):
