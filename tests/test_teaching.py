@@ -265,15 +265,15 @@ def cell(kind, source, tags=(), **data):
 
 
 def test_reading_times_are_counted_up_to_the_exercises():
-    words, figure = cell("markdown", "word " * 950), cell("code", "plot()", ["hide-input"], **{"image/png": ""})
+    words, figure = cell("markdown", "word " * 1000), cell("code", "plot()", ["hide-input"], **{"image/png": ""})
     assert book_teaching.reading_minutes([words]) == 10
     assert book_teaching.reading_minutes([words] * 2) == 20
-    assert book_teaching.reading_minutes([words, cell("code", "x = 1\n" * 15)]) == 15
+    assert book_teaching.reading_minutes([words, cell("code", "x = 1\n" * 75)]) == 15
     assert book_teaching.reading_minutes([figure] * 5) == 10
     table = cell("code", "", ["hide-input"], **{"text/html": "<table>"})
-    assert book_teaching.reading_minutes([table] * 6) == 10
-    assert book_teaching.reading_minutes([cell("code", "", **{"text/markdown": "word " * 600})]) == 10
-    assert book_teaching.reading_minutes([cell("markdown", "$$\na b c\n$$\n" * 6)]) == 10
+    assert book_teaching.reading_minutes([table] * 5) == 5
+    assert book_teaching.reading_minutes([cell("code", "", **{"text/markdown": "word " * 500})]) == 5
+    assert book_teaching.reading_minutes([cell("markdown", "$$\na b c\n$$\n" * 5)]) == 5
     assert book_teaching.reading_minutes([cell("code", "", ["remove-cell"], **{"image/png": ""})] * 9) == 0
     assert book_teaching.reading_minutes([cell("markdown", "## Exercises\n" + "word " * 900), words]) == 0
 

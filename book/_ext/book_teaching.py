@@ -2,7 +2,6 @@
 
 import html
 import json
-import math
 import re
 from pathlib import Path
 
@@ -38,7 +37,7 @@ def read_chapter(text):
 
 
 def reading_minutes(cells):
-    """Minutes that an executed notebook takes to read up to its exercises, in steps of five."""
+    """Minutes that an executed notebook takes to read up to its exercises, to the nearest five."""
     seen = dict.fromkeys(PACE, 0)
     for cell in cells:
         source, tags = "".join(cell["source"]), cell["metadata"].get("tags", ())
@@ -62,7 +61,7 @@ def reading_minutes(cells):
                 seen["word"] += len(WORD.findall("".join(data["text/markdown"])))
             elif "text/html" in data:
                 seen["table"] += 1
-    return 5 * math.ceil(sum(PACE[kind] * count for kind, count in seen.items()) / 5)
+    return 5 * round(sum(PACE[kind] * count for kind, count in seen.items()) / 5)
 
 
 def number_of(chapter):
@@ -162,7 +161,7 @@ class SlidesDirective(SphinxDirective):
             rows.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
         head = "".join(f'<th scope="col">{text}</th>' for text in ("Slides", "Length", "Content", "Print"))
         body = f'<table class="table"><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
-        return [nodes.raw("", body, format="html")]
+        return [nodes.raw("", f'<div class="pst-scrollable-table-container">{body}</div>', format="html")]
 
 
 def bibtex(record):
