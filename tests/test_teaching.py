@@ -135,7 +135,7 @@ def test_a_slide_becomes_what_it_should(tmp_path):
         r"\(a&lt;b\)",
         '<a href="../chapters/03_x.html">ch</a>',
         'alt="A &quot;line&quot; of &lt;text&gt;."',
-        '<a href="../chapters/03_x.html#fig-a">Chapter 3</a>, full scale',
+        '<a href="../chapters/03_x.html#fig-a">Chapter 3</a>, notebook at full scale',
         '<p class="fragment"><strong>Answer.</strong> yes.</p>',
         '<aside class="notes"><p>Say <em>it</em>.</p>',
         '<div class="split">',

@@ -151,7 +151,7 @@ def render_slide(text, figures, site, renderer):
         shown[file] = content
         number = stem.split("_")[0].lstrip("0")
         home = f"Chapter {number}" if number else "Start page"
-        link = f'<a href="{site}chapters/{stem}.html#{name}">{home}</a>, {scale} scale'
+        link = f'<a href="{site}chapters/{stem}.html#{name}">{home}</a>, notebook at {scale} scale'
         image = f'<img src="figures/{file}" alt="{html.escape(" ".join(alt.split()))}">'
         return f"<figure>{image}<figcaption>{link}</figcaption></figure>"
 
