@@ -123,6 +123,11 @@ def make_renderer():
     return renderer.use(dollarmath_plugin, renderer=formula, double_inline=True)
 
 
+def slide_id(heading):
+    """Name of a slide in addresses: its heading in lower case, with hyphens."""
+    return re.sub(r"[^a-z0-9]+", "-", heading.lower()).strip("-")
+
+
 def crop(svg, part, parts):
     """One of several equal bands of an SVG figure, counted from the top."""
 
@@ -164,7 +169,8 @@ def render_slide(text, figures, site, renderer):
     if picture and (words := rest.replace(picture[0], "").strip()):
         rest = f'<div class="split"><div>{words}</div>{picture[0]}</div>'
     aside = f'<aside class="notes">{renderer.render(notes.strip())}</aside>' if notes else ""
-    return f"<section>{head}{found}{rest}{aside}</section>", shown
+    name = slide_id(re.match(r"(?:## )?(.*)", text.strip())[1])
+    return f'<section id="{name}">{head}{found}{rest}{aside}</section>', shown
 
 
 def render_deck(header, slides, results, macros, site, mathjax):
