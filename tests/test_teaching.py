@@ -10,6 +10,7 @@ import pytest
 import yaml
 from build_slides import SlideError, find_decks, put_numbers, read_deck, read_results, render_slide
 from check_pages import CHROMIUM_FLAGS, FORMULA_FAULTS, check_files, find_chromium, find_pages, served
+from sphinx.errors import ExtensionError
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.append(str(ROOT / "book" / "_ext"))
@@ -54,7 +55,7 @@ def executed():
     """Tell whether every figure and number of the decks has been computed on this machine."""
     figures, numbers = read_results(ROOT)
     text = "".join(path.read_text(encoding="utf-8") for path in DECKS)
-    wanted = set(re.findall(r"^!\[\]\((fig-[\w-]+)\)$", text, re.M))
+    wanted = set(re.findall(r"^!\[[\d/]*\]\((fig-[\w-]+)\)$", text, re.M))
     return wanted <= figures.keys() and {name for name, _ in build_slides.NUMBER.findall(text)} <= numbers.keys()
 
 
@@ -62,7 +63,7 @@ def executed():
 
 
 def test_the_decks_name_only_what_the_chapters_compute_and_link_only_pages_there_are(book):
-    assert build_slides.build(book, book / "made", "../html/") == len(DECKS) >= 5
+    assert build_slides.build(book, book / "made", "../html/") == len(DECKS) >= 8
     for path in DECKS:
         for folder, name in re.findall(r"\]\((chapters|book)/(\w+)\)", path.read_text(encoding="utf-8")):
             assert name in SOURCES if folder == "chapters" else (ROOT / folder / f"{name}.md").is_file()
@@ -91,6 +92,22 @@ def test_every_deck_has_notes_and_no_typed_results():
             assert not re.search(r"\d\.\d", shown), shown
 
 
+def minutes_of(text):
+    """Minutes of the rows of a deck's plan, and those that its speaker's notes begin with."""
+    patterns = r"^\| (\d+) \| ", r"^Note:\n(\d+) minutes?\. "
+    return [[int(number) for number in re.findall(pattern, text, re.M)] for pattern in patterns]
+
+
+@pytest.mark.parametrize("path", DECKS, ids=lambda path: path.stem)
+def test_the_times_of_a_deck_add_up(path):
+    plan, notes = minutes_of(path.read_text(encoding="utf-8"))
+    header, slides = read_deck(path)
+    assert sum(notes) == header["minutes"]
+    assert not plan or sum(plan) == header["minutes"]
+    # The plan and the closing slide take no time of their own.
+    assert len(slides) - 2 <= len(notes)
+
+
 def test_missing_figures_numbers_and_headers_are_named(book, tmp_path):
     renderer = build_slides.make_renderer()
     with pytest.raises(SlideError, match="fig-none"):
@@ -112,18 +129,30 @@ def test_a_slide_becomes_what_it_should(tmp_path):
     assert put_numbers("{glue:text}`share:.1%`, {glue:text}`word`", numbers) == "12.5%, 7 × 10⁸"
     text = "## Head\n\nWords $a<b$ and [ch](chapters/03_x).\n\n![](fig-a)\n\nAnswer: yes.\nNote:\nSay *it*."
     section, shown = render_slide(text, figures, "../", build_slides.make_renderer())
-    assert shown == ["fig-a"]
+    assert shown == {"fig-a.svg": b"<svg/>"}
     for part in (
-        "<h2>Head</h2>",
+        '<section id="head"><h2>Head</h2>',
         r"\(a&lt;b\)",
         '<a href="../chapters/03_x.html">ch</a>',
         'alt="A &quot;line&quot; of &lt;text&gt;."',
-        '<a href="../chapters/03_x.html#fig-a">Chapter 3</a>, full scale',
+        '<a href="../chapters/03_x.html#fig-a">Chapter 3</a>, notebook at full scale',
         '<p class="fragment"><strong>Answer.</strong> yes.</p>',
         '<aside class="notes"><p>Say <em>it</em>.</p>',
         '<div class="split">',
     ):
         assert part in section, part
+
+
+def test_a_slide_can_show_one_band_of_a_tall_figure():
+    svg = b'<svg width="72pt" height="90pt" viewBox="0 0 72 90" version="1.1"><rect width="72pt"/></svg>'
+    figures = {"fig-a": ("10_x", "quick", "Three rows.", "svg", svg)}
+    section, shown = render_slide("## Head\n\n![2/3](fig-a)", figures, "../", build_slides.make_renderer())
+    assert 'src="figures/fig-a-2.svg" alt="Part 2 of 3. Three rows."' in section
+    assert shown == {
+        "fig-a-2.svg": svg.replace(
+            b'width="72pt" height="90pt" viewBox="0 0 72 90"', b'width="72pt" height="30pt" viewBox="0 30 72 30"'
+        )
+    }
 
 
 def test_the_command_says_what_is_missing(monkeypatch, tmp_path, capsys):
@@ -168,6 +197,11 @@ def test_real_decks_in_the_browser(tmp_path):
             assert tab.evaluate("() => [...document.images].every(i => i.complete && i.naturalWidth > 0)"), name
             assert tab.locator(FORMULA_FAULTS).count() == 0 and tab.locator("mjx-container").count() > 0, name
             assert tab.evaluate(OVERFLOW) == [], name
+            names_of_slides = tab.evaluate("() => Reveal.getSlides().slice(1).map(slide => slide.id)")
+            assert all(names_of_slides) and len(set(names_of_slides)) == len(names_of_slides), name
+            tab.goto(f"{origin}{name}#{names_of_slides[2]}")
+            tab.reload()
+            assert tab.evaluate("() => Reveal.getCurrentSlide().id") == names_of_slides[2]
         tab.goto(f"{origin}{names[0]}?print-pdf")
         tab.wait_for_selector(".pdf-page")
         assert tab.locator(".pdf-page").count() == 1 + len(read_deck(DECKS[0])[1])
@@ -178,27 +212,114 @@ def test_real_decks_in_the_browser(tmp_path):
 # The guide
 
 
+SOLUTION = re.compile(
+    r"^(`{3,})\{solution(-start)?\} (\S+)\n:class: dropdown\n(.*?)(?(2)^`{3,}\{solution-end\}$|^\1$)", re.M | re.S
+)
+
+
+def solutions(text):
+    """Solutions that are folded, by the label of their exercise."""
+    return {label: body for _, _, label, body in SOLUTION.findall(text)}
+
+
+def sections(text):
+    """Sections of a page by heading."""
+    parts = re.split(r"^## (.+)$", text, flags=re.M)
+    return dict(zip(parts[1::2], parts[2::2]))
+
+
+def test_the_guide_knows_every_chapter():
+    """No notebook without a row: in the tables that are made, and in those that are written."""
+    listed = book_teaching.listed_chapters(ROOT)
+    assert sorted(listed) == sorted(SOURCES) and len(listed) >= 18
+    guide, decks = sections(GUIDE), book_teaching.read_decks(ROOT)
+    for name in listed:
+        assert f"</chapters/{name}>" in guide["What students need"], name
+        assert f"</chapters/{name}>" in guide["Common misconceptions"], name
+        assert book_teaching.decks_of(name, decks), name
+    assert set(re.findall(r"</chapters/(\w+)>", GUIDE)) <= set(listed)
+
+
 def test_goals_and_exercises_come_from_the_chapters():
     for name in book_teaching.listed_chapters(ROOT):
         title, goals, exercises = book_teaching.read_chapter(SOURCES[name])
         assert title and goals.count("\n- ") + goals.startswith("- ") >= 2, name
-        if name[0].isdigit():
-            assert exercises and all(label.startswith("ex-") for _, label in exercises), name
+        assert exercises and all(label.startswith("ex-") for _, label in exercises), name
     text = "---\nk: v\n---\n\n# T\n\nAfter this chapter you can\n\n- see {doc}`03_ridge`,\n- and [x](#y).\n\nMore\n"
     assert book_teaching.read_chapter(text)[1] == "- see {doc}`/chapters/03_ridge`,\n- and x.\n"
 
 
+@pytest.mark.parametrize("name", sorted(SOURCES))
+def test_every_exercise_has_a_folded_solution_and_some_check_themselves(name):
+    exercises = {label for _, label in book_teaching.read_chapter(SOURCES[name])[2]}
+    found = solutions(SOURCES[name])
+    assert found.keys() == exercises
+    cells = [cell for text in found.values() for cell in re.findall(r"^```\{code-cell\}.*?^```$", text, re.M | re.S)]
+    assert any("assert " in cell for cell in cells)
+
+
+def test_an_exercise_without_its_folded_solution_is_found():
+    text = "```{solution} ex-a\n:class: dropdown\n\nSo.\n```\n"
+    assert solutions(text) == {"ex-a": "\nSo.\n"}
+    assert solutions(text.replace(":class: dropdown\n", "")) == solutions(text.replace("{solution} ex-a", "x")) == {}
+
+
+def cell(kind, source, tags=(), **data):
+    """A cell of an executed notebook."""
+    return {"cell_type": kind, "source": source, "metadata": {"tags": list(tags)}, "outputs": [{"data": data}]}
+
+
+def test_reading_times_are_counted_up_to_the_exercises():
+    words, figure = cell("markdown", "word " * 1000), cell("code", "plot()", ["hide-input"], **{"image/png": ""})
+    assert book_teaching.reading_minutes([words]) == 10
+    assert book_teaching.reading_minutes([words] * 2) == 20
+    assert book_teaching.reading_minutes([words, cell("code", "x = 1\n" * 75)]) == 15
+    assert book_teaching.reading_minutes([figure] * 5) == 10
+    table = cell("code", "", ["hide-input"], **{"text/html": "<table>"})
+    assert book_teaching.reading_minutes([table] * 5) == 5
+    assert book_teaching.reading_minutes([cell("code", "", **{"text/markdown": "word " * 500})]) == 5
+    assert book_teaching.reading_minutes([cell("markdown", "$$\na b c\n$$\n" * 5)]) == 5
+    assert book_teaching.reading_minutes([cell("code", "", ["remove-cell"], **{"image/png": ""})] * 9) == 0
+    assert book_teaching.reading_minutes([cell("markdown", "## Exercises\n" + "word " * 900), words]) == 0
+
+
+def test_the_guide_states_the_rates_that_the_times_use():
+    pace = book_teaching.PACE
+    stated = f"{1 / pace['word']:.0f} words a minute, {1 / pace['line']:.0f} lines of shown code a minute"
+    assert stated in GUIDE and (pace["formula"], pace["table"], pace["figure"]) == (1, 1, 2)
+    assert "a minute for a displayed formula or a table, and two for a figure" in GUIDE
+
+
+def test_the_guide_links_slides_that_there_are():
+    named = re.findall(r"\{rrl-slide\}`(\w+): ([^`]+)`", GUIDE)
+    assert len(named) >= 15
+    for stem, heading in named:
+        path = ROOT / "slides" / f"{stem}.md"
+        assert book_teaching.find_slide(path, heading) == f"{stem}.html#{build_slides.slide_id(heading)}"
+    with pytest.raises(ExtensionError, match="does not have: 'No such slide'"):
+        book_teaching.find_slide(DECKS[0], "No such slide")
+
+
 def test_the_guide_has_what_a_lecturer_looks_for():
-    headings = set(re.findall(r"^## (.+)$", GUIDE, re.M))
-    assert {"In ten minutes", "Slides", "What students need", "Plans", "Graded assignments"} <= headings
-    assert {"Common misconceptions", "Discussion questions"} <= headings
+    found = sections(GUIDE)
+    assert {
+        "In ten minutes",
+        "A 90-minute session for tomorrow",
+        "Slides",
+        "Plans",
+        "Graded assignments",
+    } <= found.keys()
     for plan in ("One session", "Three sessions", "Six sessions"):
-        assert f"**{plan}.**" in GUIDE
+        assert f"**{plan}.**" in found["Plans"]
+    rows = re.findall(r"^\| (\d+) \| (\d+) \| ", found["A 90-minute session for tomorrow"], re.M)
+    starts, minutes = ([int(row[k]) for row in rows] for k in (0, 1))
+    assert sum(minutes) == 90 and starts == [sum(minutes[:k]) for k in range(len(rows))]
     questions = GUIDE.count("```{admonition}")
-    assert questions >= 6 and GUIDE.count(":class: dropdown") == questions
-    for title in re.findall(r"\*([A-Z][\w ]+)\*", GUIDE):
-        if title in {"Foundations", "Tools for linear spaces", "Replicable reinforcement learning", "Experiments"}:
-            assert any(read_deck(path)[0]["title"] == title for path in DECKS), title
+    assert questions >= 14 and GUIDE.count(":class: dropdown") == questions
+    titles = {read_deck(path)[0]["title"] for path in DECKS}
+    for title in re.findall(r"deck \*([^*]+)\*", GUIDE):
+        assert title in titles, title
+    assert all(f"*{title}*" in GUIDE for title in titles)
 
 
 def test_the_citation_is_that_of_the_file():

@@ -123,46 +123,67 @@ def make_renderer():
     return renderer.use(dollarmath_plugin, renderer=formula, double_inline=True)
 
 
+def slide_id(heading):
+    """Name of a slide in addresses: its heading in lower case, with hyphens."""
+    return re.sub(r"[^a-z0-9]+", "-", heading.lower()).strip("-")
+
+
+def crop(svg, part, parts):
+    """One of several equal bands of an SVG figure, counted from the top."""
+
+    def band(match):
+        width, height = map(float, match.groups())
+        box = f"0 {height * (part - 1) / parts:g} {width:g} {height / parts:g}"
+        return f'width="{width:g}pt" height="{height / parts:g}pt" viewBox="{box}"'.encode()
+
+    return re.sub(rb'width="[\d.]+pt" height="[\d.]+pt" viewBox="0 0 ([\d.]+) ([\d.]+)"', band, svg, count=1)
+
+
 def render_slide(text, figures, site, renderer):
-    """Turn the Markdown of one slide into a section; return it with the names of the figures it shows."""
+    """Turn the Markdown of one slide into a section; return it with the figures it shows, by file name."""
     text, _, notes = text.partition("\nNote:")
-    shown = []
+    shown = {}
 
     def figure(match):
-        name = match[1]
+        name, part, parts = match.groups()
         if name not in figures:
             raise SlideError(f"no executed notebook has the figure {name!r}")
-        stem, scale, alt, suffix, _ = figures[name]
-        shown.append(name)
+        stem, scale, alt, suffix, content = figures[name]
+        file = f"{name}.{suffix}"
+        if part:
+            file, content = f"{name}-{part}.{suffix}", crop(content, int(part), int(parts))
+            alt = f"Part {part} of {parts}. {alt}"
+        shown[file] = content
         number = stem.split("_")[0].lstrip("0")
         home = f"Chapter {number}" if number else "Start page"
-        link = f'<a href="{site}chapters/{stem}.html#{name}">{home}</a>, {scale} scale'
-        image = f'<img src="figures/{name}.{suffix}" alt="{html.escape(" ".join(alt.split()))}">'
+        link = f'<a href="{site}chapters/{stem}.html#{name}">{home}</a>, notebook at {scale} scale'
+        image = f'<img src="figures/{file}" alt="{html.escape(" ".join(alt.split()))}">'
         return f"<figure>{image}<figcaption>{link}</figcaption></figure>"
 
     text = re.sub(r"\]\((chapters|book)/(\w+)\)", rf"]({site}\1/\2.html)", text)
     body = renderer.render(re.sub(r"^Answer:", "**Answer.**", text, flags=re.M))
     body = body.replace("<p><strong>Answer.</strong>", '<p class="fragment"><strong>Answer.</strong>')
-    body = re.sub(r'<p><img src="([\w-]+)" alt="" /></p>', figure, body)
+    body = re.sub(r'<p><img src="([\w-]+)" alt="(?:(\d)/(\d))?" /></p>', figure, body)
     head, found, rest = body.partition("</h2>")
     picture = re.search(r"<figure>.*?</figure>", rest, re.S)
     if picture and (words := rest.replace(picture[0], "").strip()):
         rest = f'<div class="split"><div>{words}</div>{picture[0]}</div>'
     aside = f'<aside class="notes">{renderer.render(notes.strip())}</aside>' if notes else ""
-    return f"<section>{head}{found}{rest}{aside}</section>", shown
+    name = slide_id(re.match(r"(?:## )?(.*)", text.strip())[1])
+    return f'<section id="{name}">{head}{found}{rest}{aside}</section>', shown
 
 
 def render_deck(header, slides, results, macros, site, mathjax):
-    """Make the page of a deck; return it with the names of the figures it shows."""
+    """Make the page of a deck; return it with the figures it shows, by file name."""
     figures, numbers = results
-    renderer, shown = make_renderer(), []
+    renderer, shown = make_renderer(), {}
     title = f"<h1>{html.escape(header['title'])}</h1><p>{html.escape(header['subtitle'])}</p>"
     about = f"{header['minutes']} minutes. <kbd>S</kbd> opens the speaker's notes, <kbd>?</kbd> lists the keys."
     sections = [f'<section class="title">{title}<p class="small">{about}</p></section>']
     for text in slides:
-        section, names = render_slide(put_numbers(text, numbers), figures, site, renderer)
+        section, files = render_slide(put_numbers(text, numbers), figures, site, renderer)
         sections.append(section)
-        shown += names
+        shown |= files
     page = PAGE.format(
         title=html.escape(header["title"]),
         code_style=HtmlFormatter(style="friendly").get_style_defs("code"),
@@ -209,9 +230,8 @@ def build(root, target, site):
             page, shown = render_deck(*read_deck(path), results, macros, site, mathjax)
         except SlideError as error:
             raise SlideError(f"{path.name}: {error}") from None
-        for name in shown:
-            *_, suffix, content = results[0][name]
-            (target / "figures" / f"{name}.{suffix}").write_bytes(content)
+        for file, content in shown.items():
+            (target / "figures" / file).write_bytes(content)
         write_atomic(target / f"{path.stem}.html", page)
     return len(decks)
 

@@ -1,16 +1,22 @@
-"""The teaching guide's tables: goals and exercises from the chapters, the decks, and the citation."""
+"""The teaching guide's tables: goals, exercises and reading times from the chapters, the decks, and the citation."""
 
+import html
+import json
 import re
 from pathlib import Path
 
 import yaml
 from docutils import nodes
 from docutils.statemachine import StringList
-from sphinx.util.docutils import SphinxDirective
+from sphinx.errors import ExtensionError
+from sphinx.util.docutils import SphinxDirective, SphinxRole
 
 ROOT = Path(__file__).resolve().parents[2]
 GOALS = re.compile(r"^(?:After (?:this|it).*?can)\n\n((?:- .*\n(?:  .*\n)*)+)", re.M)
 EXERCISE = re.compile(r"^`{3,}\{exercise(?:-start)?\} *(.*)\n:label: *(\S+)", re.M)
+WORD = re.compile(r"\$[^$]+\$|[A-Za-z]{2,}")  # a formula in the text is read like a word
+# Minutes for a word, a line of code that is shown, a displayed formula, a table and a figure; the guide states them.
+PACE = {"word": 1 / 100, "line": 1 / 15, "formula": 1, "table": 1, "figure": 2}
 
 
 def listed_chapters(root):
@@ -30,12 +36,99 @@ def read_chapter(text):
     return title, found, EXERCISE.findall(text)
 
 
+def reading_minutes(cells):
+    """Minutes that an executed notebook takes to read up to its exercises, to the nearest five."""
+    seen = dict.fromkeys(PACE, 0)
+    for cell in cells:
+        source, tags = "".join(cell["source"]), cell["metadata"].get("tags", ())
+        if "remove-cell" in tags:
+            continue
+        if cell["cell_type"] == "markdown":
+            source, *rest = re.split(r"^## Exercises", source, flags=re.M)
+            seen["formula"] += len(re.findall(r"\$\$.+?\$\$", source, re.S))
+            seen["table"] += len(re.findall(r"^\|[-:| ]+\|$", source, re.M))
+            seen["word"] += len(WORD.findall(re.sub(r"\$\$.+?\$\$", "", source, flags=re.S)))
+            if rest:
+                break
+            continue
+        if not {"hide-input", "remove-input", "parameters"} & set(tags):
+            seen["line"] += sum(1 for line in source.splitlines() if line.strip())
+        for output in cell.get("outputs", ()):
+            data = output.get("data", {})
+            if "image/svg+xml" in data or "image/png" in data:
+                seen["figure"] += 1
+            elif "text/markdown" in data:
+                seen["word"] += len(WORD.findall("".join(data["text/markdown"])))
+            elif "text/html" in data:
+                seen["table"] += 1
+    return 5 * round(sum(PACE[kind] * count for kind, count in seen.items()) / 5)
+
+
+def number_of(chapter):
+    """Number of a chapter as readers know it."""
+    return chapter.split("_")[0].lstrip("0") or "Start"
+
+
 def parse(directive, lines, source):
     """Parse Markdown where the directive stands."""
     box = nodes.container()
     box.document = directive.state.document
     directive.state.nested_parse(StringList(lines, source=source), 0, box)
     return box.children
+
+
+def find_slide(path, heading):
+    """Address of the slide with this heading, from the folder of the decks."""
+    if not re.search(rf"^## {re.escape(heading)}$", path.read_text(encoding="utf-8"), re.M):
+        raise ExtensionError(f"book/teaching.md names a slide that slides/{path.name} does not have: {heading!r}")
+    # tools/build_slides.py gives the slides these names; the page check finds a link that leads to none.
+    return f"{path.stem}.html#" + re.sub(r"[^a-z0-9]+", "-", heading.lower()).strip("-")
+
+
+def read_decks(root):
+    """Header and text of every deck by its path, in their order."""
+    decks = {path: path.read_text(encoding="utf-8") for path in sorted((root / "slides").glob("[!.]*.md"))}
+    return {path: (yaml.safe_load(text.split("---\n")[1]), text) for path, text in decks.items()}
+
+
+def decks_of(chapter, decks):
+    """Titles of the decks that show a figure of a chapter or link to it."""
+    number = chapter.split("_")[0]
+    shown = re.compile(rf"\]\((?:fig-{number}-|chapters/{chapter}\))")
+    return [header["title"] for header, text in decks.values() if shown.search(text)]
+
+
+class TimesDirective(SphinxDirective):
+    """For every chapter the minutes to read it, the number of its exercises, and its slides."""
+
+    def run(self):
+        decks, rows = read_decks(ROOT), []
+        for path in decks:
+            self.env.note_dependency(str(path))
+        for name in listed_chapters(ROOT):
+            source, executed = ROOT / "notebooks" / f"{name}.md", ROOT / "chapters" / f"{name}.ipynb"
+            self.env.note_dependency(str(source))
+            self.env.note_dependency(str(executed))
+            title, _, exercises = read_chapter(source.read_text(encoding="utf-8"))
+            minutes = reading_minutes(json.loads(executed.read_text(encoding="utf-8"))["cells"])
+            cells = [f"{{doc}}`{title} </chapters/{name}>`", str(minutes), str(len(exercises))]
+            rows.append([number_of(name), *cells, ", ".join(decks_of(name, decks))])
+        head = ["", "Chapter", "Minutes to read", "Exercises", "Slides"]
+        lines = ["| " + " | ".join(row) + " |" for row in (head, ["-"] * len(head), *rows)]
+        return parse(self, lines, "slides")
+
+
+class SlideRole(SphinxRole):
+    """A link to the slide with this heading: {rrl-slide}`1_foundations: Lemma 2.1`."""
+
+    def run(self):
+        stem, _, heading = self.text.partition(": ")
+        path = ROOT / "slides" / f"{stem}.md"
+        address = find_slide(path, heading)
+        self.env.note_dependency(str(path))
+        here = "../" * self.env.docname.count("/")
+        text = f'<a href="{here}slides/{address}">{html.escape(heading.replace("$", ""))}</a>'
+        return [nodes.raw("", text, format="html")], []
 
 
 class GoalsDirective(SphinxDirective):
@@ -47,8 +140,7 @@ class GoalsDirective(SphinxDirective):
             path = ROOT / "notebooks" / f"{name}.md"
             self.env.note_dependency(str(path))
             title, goals, exercises = read_chapter(path.read_text(encoding="utf-8"))
-            number = name.split("_")[0].lstrip("0") or "Start"
-            lines += [f"**{number} · {{doc}}`{title} </chapters/{name}>`**", "", *goals.splitlines(), ""]
+            lines += [f"**{number_of(name)} · {{doc}}`{title} </chapters/{name}>`**", "", *goals.splitlines(), ""]
             if exercises:
                 links = ", ".join(f"{{ref}}`{text.strip()} <{label}>`" for text, label in exercises)
                 lines += [f"Exercises: {links}.", ""]
@@ -60,16 +152,15 @@ class SlidesDirective(SphinxDirective):
 
     def run(self):
         rows, here = [], "../" * self.env.docname.count("/")
-        for path in sorted((ROOT / "slides").glob("[!.]*.md")):
+        for path, (deck, _) in read_decks(ROOT).items():
             self.env.note_dependency(str(path))
-            deck = yaml.safe_load(path.read_text(encoding="utf-8").split("---\n")[1])
             link = f'<a href="{here}slides/{path.stem}.html'
             cells = [f'{link}">{deck["title"]}</a>', f"{deck['minutes']}&nbsp;min", deck["subtitle"]]
             cells.append(f'{link}?print-pdf" aria-label="Print: {deck["title"]}">on paper</a>')
             rows.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
         head = "".join(f'<th scope="col">{text}</th>' for text in ("Slides", "Length", "Content", "Print"))
         body = f'<table class="table"><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
-        return [nodes.raw("", body, format="html")]
+        return [nodes.raw("", f'<div class="pst-scrollable-table-container">{body}</div>', format="html")]
 
 
 def bibtex(record):
@@ -122,5 +213,7 @@ def setup(app):
     """Register the directives."""
     app.add_directive("rrl-goals", GoalsDirective)
     app.add_directive("rrl-slides", SlidesDirective)
+    app.add_directive("rrl-times", TimesDirective)
+    app.add_role("rrl-slide", SlideRole())
     app.add_directive("rrl-citation", CitationDirective)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
