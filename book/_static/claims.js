@@ -38,7 +38,7 @@ for (const table of document.querySelectorAll("table.claims")) {
     return select;
   });
   const reset = Object.assign(document.createElement("button"), { type: "button", textContent: "Show all" });
-  const count = document.createElement("span");
+  const count = Object.assign(document.createElement("span"), { className: "claims-count" });
   form.append(reset, count);
   const target = table.closest(".pst-scrollable-table-container, .table-wrapper") ?? table;
   target.before(form);
