@@ -153,6 +153,11 @@ class NotationDirective(SphinxDirective):
         return found
 
 
+def spoken(text):
+    """A meaning as plain words, for a title: without roles and the signs of TeX."""
+    return re.sub(r"\{[\w:]+\}(?=`)|\\var|[$`\\{}]", "", text.replace(r"\dots", "…"))
+
+
 def link_first_uses(app, doctree, docname):
     """Link each symbol that stands alone, and each term, where a chapter uses it first."""
     if PAGE not in app.env.found_docs or not docname.startswith("chapters/"):
@@ -168,7 +173,7 @@ def link_first_uses(app, doctree, docname):
         if not row.get("only") or key in ([row["in"]] if row["only"] is True else row["only"]):
             for tex in (row["tex"], *(defined(row) if len(defined(row)) == 1 else ())):
                 targets[tex.replace(" ", "")] = name
-        meanings[name] = re.sub(r"\{[\w:]+\}(?=`)|[$`\\{}]", "", row["means"])
+        meanings[name] = spoken(row["means"])
     for node in list(doctree.findall(nodes.math)):
         name = targets.get(node.astext().replace(" ", ""))
         if name and is_prose(node):
