@@ -31,6 +31,57 @@ def browser():
         opened.close()
 
 
+# What the tabulator key stops at.
+STOPS = ":is(button:enabled, input, select, summary, [tabindex='0'])"
+
+
+@pytest.fixture(scope="session")
+def announced():
+    """What a widget says to a screen reader, a text for each time: after some control is used several times."""
+
+    def listen(page, root, act):
+        page.evaluate(
+            "root => { const region = document.querySelector(`${root} [role=status]`);"
+            "globalThis.said = []; globalThis.ear?.disconnect();"
+            "globalThis.ear = new MutationObserver(() => said.push(region.textContent));"
+            "ear.observe(region, { childList: true }); }",
+            root,
+        )
+        act()
+        page.wait_for_function("said.length > 0")
+        page.wait_for_timeout(800)  # longer than the rest it waits for
+        return page.evaluate("said")
+
+    return listen
+
+
+@pytest.fixture(scope="session")
+def reachable():
+    """Every slider and list of a widget has a visible label, and Tab shows where it is; the number of stops."""
+
+    def walk(page, root):
+        unnamed = "all => all.filter((e) => ![...e.labels].some((l) => l.offsetWidth > 2)).map((e) => e.id)"
+        assert page.eval_on_selector_all(f"{root} :is(input[type=range], select)", unnamed) == []
+        stops = page.locator(f":is({root}[tabindex='0'], {root} {STOPS})").count()
+        page.evaluate("document.activeElement.blur()")
+        seen = set()
+        for _ in range(page.locator(STOPS).count() + 2):
+            page.keyboard.press("Tab")
+            place, inside, line = page.evaluate(
+                "root => { const e = document.activeElement, s = getComputedStyle(e);"
+                "return [[...document.querySelectorAll('*')].indexOf(e), !!e.closest(root) && e !== document.body,"
+                "s.outlineStyle === 'none' ? 0 : parseFloat(s.outlineWidth)]; }",
+                root,
+            )
+            if inside:
+                assert line >= 2, page.evaluate("document.activeElement.outerHTML")
+                seen.add(place)
+        assert len(seen) == stops
+        return stops
+
+    return walk
+
+
 @pytest.fixture(scope="session")
 def acceptance():
     """Interval of binomial counts that a true probability leaves with chance at most `alarm`."""

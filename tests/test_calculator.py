@@ -17,7 +17,8 @@ N_INPUTS = 250
 CHAIN = {"both conversions": "both conversions", "corrected lemmas": "corrected", "lemma D.3": "lemma D.3"}
 MEASURED = [{"formula": "ridge", "inputs": {"d": 4, "penalty": 0.01}, "log10": 9.5, "what": "Somewhere <b>else</b>"}]
 PAGE = """<!doctype html><meta charset="utf-8"><title>c</title><link rel="icon" href="data:,">
-<link rel="stylesheet" href="calculator.css"><div id="calculator">needs JavaScript</div>
+<link rel="stylesheet" href="book.css"><script src="book.js"></script>
+<link rel="stylesheet" href="calculator.css"><div id="calculator" class="calculator">needs JavaScript</div>
 <script type="application/json" id="calculator-measured">MEASURED</script><script src="calculator.js"></script>"""
 
 
@@ -60,7 +61,7 @@ PYTHON = {
 def origin(tmp_path_factory):
     site = tmp_path_factory.mktemp("calculator")
     (site / "a.html").write_text(PAGE.replace("MEASURED", json.dumps(MEASURED)), encoding="utf-8")
-    for name in ("calculator.js", "calculator.css"):
+    for name in ("calculator.js", "calculator.css", "book.js", "book.css"):
         (site / name).write_bytes((STATIC / name).read_bytes())
     with served(site) as address:
         yield address
@@ -197,6 +198,22 @@ def test_sliders_and_fields_by_keyboard(tab):
     assert digits_of(tab, "printed") == pytest.approx(total, abs=0.006)
 
 
+def test_sizes_and_faults_are_said_once_the_controls_rest(tab, announced, reachable):
+    assert tab.locator("[role=status]").count() == 1 and tab.inner_text("[role=status]") == ""
+    assert reachable(tab, "#calculator") == 13  # the formula, a slider and a field for each input, a button, the source
+
+    def press():
+        tab.focus("#calculator-d")
+        for _ in range(5):
+            tab.keyboard.press("ArrowRight")
+
+    [said] = announced(tab, "#calculator", press)
+    assert said.startswith("Theorem 3.1: ridge regression: printed") and said.endswith("rows.")
+    assert f"corrected 10 to the {math.log10(theory.ridge_sample_size(9, 0.1, 0.01, 0.1, 0.1)):.1f}" in said
+    [said] = announced(tab, "#calculator", lambda: tab.fill("#calculator-rho-number", "0.02"))
+    assert said == "ρ must exceed 2δ (erratum E9)."
+
+
 def test_sliders_by_pointer(tab):
     box = tab.locator("#calculator-epsilon").bounding_box()
     tab.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
@@ -219,7 +236,7 @@ def test_sliders_by_pointer(tab):
 )
 def test_a_wrong_value_is_named_and_no_number_shown(tab, name, typed, says):
     tab.fill(f"#calculator-{name}-number", typed)
-    message = tab.locator("[role=status]")
+    message = tab.locator(".calculator-message")
     assert says in message.inner_text()
     assert tab.locator("tbody tr").count() == 0
     tab.fill(f"#calculator-{name}-number", "1" if name in ("d", "epsilon") else "0.3")

@@ -304,6 +304,7 @@ def test_an_entry_without_anchor_and_a_contradiction_are_warnings(build):
 # In the browser
 
 ROWS = """<!doctype html><link rel="icon" href="data:,">
+<link rel="stylesheet" href="book.css"><link rel="stylesheet" href="claims.css"><script src="book.js"></script>
 <table class="cards claims"><thead><tr><th>Item</th></tr></thead><tbody>
 <tr id="claim-lem-2-1" class="kind-lem status-holds-as-printed in-01_rounding"><td>Lemma 2.1 rounding</td></tr>
 <tr id="claim-thm-3-1" class="kind-thm status-holds-corrected in-03_ridge"><td>Theorem 3.1 ridge regression</td></tr>
@@ -315,7 +316,8 @@ ROWS = """<!doctype html><link rel="icon" href="data:,">
 def page(browser, tmp_path_factory):
     """Open a page with three rows in the browser."""
     folder = tmp_path_factory.mktemp("claims")
-    shutil.copy(ROOT / "book" / "_static" / "claims.js", folder)
+    for name in ("claims.js", "claims.css", "book.js", "book.css"):
+        shutil.copy(ROOT / "book" / "_static" / name, folder)
     (folder / "a.html").write_text(ROWS)
     tab = browser.new_page()
     tab.set_default_timeout(5_000)
@@ -334,7 +336,7 @@ def test_filters_work_together_and_say_how_many_are_left(page):
     assert shown(page) == ["lem-2-1", "lem-a-1"]
     page.get_by_label("Chapter").select_option(label="appendix A")
     assert shown(page) == ["lem-a-1"]
-    assert page.locator("output").inner_text() == "1 of 3 items"
+    assert page.locator(".claims-count").inner_text() == "1 of 3 items"
     page.get_by_role("button", name="Show all").click()
     assert len(shown(page)) == 3
     page.get_by_label("Chapter").select_option(label="chapter 3")
@@ -343,7 +345,7 @@ def test_filters_work_together_and_say_how_many_are_left(page):
     assert shown(page) == ["thm-3-1"]
     page.get_by_label("Status").select_option(label="holds as printed")
     assert shown(page) == []
-    assert page.locator("output").inner_text() == "0 of 3 items"
+    assert page.locator(".claims-count").inner_text() == "0 of 3 items"
     page.get_by_role("button", name="Show all").click()
     assert len(shown(page)) == 3
 
@@ -368,3 +370,17 @@ def test_a_link_to_a_row_that_is_filtered_out_finds_it(page):
     page.evaluate("location.hash = '#claim-lem-a-1'")
     page.wait_for_function("!document.getElementById('claim-lem-a-1').hidden")
     assert len(shown(page)) == 3
+
+
+def test_the_count_is_said_once_the_typing_rests(page, announced, reachable):
+    assert page.locator("[role=status]").count() == 1 and page.locator("output").count() == 0
+    assert reachable(page, ".claims-filter") == 5
+    page.get_by_label("Text").fill("")
+
+    def type_word():
+        page.get_by_label("Text").focus()
+        page.keyboard.type("rounding")
+
+    assert announced(page, ".claims-filter", type_word) == ["2 of 3 items"]
+    show_all = page.get_by_role("button", name="Show all")
+    assert announced(page, ".claims-filter", show_all.click) == ["3 of 3 items"]

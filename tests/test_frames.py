@@ -138,15 +138,16 @@ def test_the_script_says_what_the_package_says():
 
 
 @pytest.mark.skipif(find_chromium() is None, reason="no Chromium is installed")
-def test_in_a_browser(tmp_path):
+def test_in_a_browser(tmp_path, announced, reachable):
     """Two viewers on a page: what the script draws first is what stood there, and every control works."""
     from playwright.sync_api import sync_playwright
 
-    for name in ("frames.js", "frames.css"):
+    for name in ("frames.js", "frames.css", "book.js", "book.css"):
         shutil.copy(STATIC / name, tmp_path / name)
     frames, panels = example()
     viewer = page(frames, panels, static=".")
     head = '<!doctype html><meta charset="utf-8"><link rel="icon" href="data:,">'
+    head += '<link rel="stylesheet" href="book.css"><script src="book.js"></script>'
     (tmp_path / "a.html").write_text(f"{head}{viewer}<hr>{viewer}", encoding="utf-8")
     faults = []
     with served(tmp_path) as origin, sync_playwright() as playwright:
@@ -164,6 +165,19 @@ def test_in_a_browser(tmp_path):
         assert tab.inner_text(".frames-table >> nth=0") == before
         assert not tab.evaluate("document.documentElement.scrollWidth > innerWidth")
         second = tab.locator(".frames").nth(1)
+        assert tab.locator("[role=status]").all_inner_texts() == ["", ""]
+        assert tab.eval_on_selector_all("[id]", "all => new Set(all.map((e) => e.id)).size === all.length")
+        assert reachable(tab, ".frames") == 8  # in both: the viewer, its slider, one button, its list
+
+        def press():
+            tab.locator(".frames input").first.focus()
+            for _ in range(5):
+                tab.keyboard.press("ArrowRight")
+
+        [said] = announced(tab, ".frames", press)
+        assert said.startswith("state <5>. Frame 6 of 11. plain: ")
+        [said] = announced(tab, ".frames", lambda: tab.locator(".frames").first.press("ArrowLeft"))
+        assert said.startswith("state <4>. Frame 5 of 11. plain: ")
 
         def shown():
             return second.locator("svg").get_attribute("viewBox"), second.locator(".frames-label").inner_text()
@@ -189,7 +203,7 @@ def test_in_a_browser(tmp_path):
         assert shown()[1] == f"state <{chosen[-1]}>" and len(chosen) < 11
         assert f"of {len(chosen)}" in second.locator(".frames-report").inner_text()
         assert "differ" in second.locator("tfoot td").nth(1).inner_text()
-        assert tab.locator(".frames").nth(0).locator(".frames-label").inner_text() == "state <0>"
+        assert tab.locator(".frames").nth(0).locator(".frames-label").inner_text() == "state <4>"
         browser.close()
     assert not faults
 

@@ -226,8 +226,15 @@ def pages(tmp_path, monkeypatch):
 
 def first_uses(html):
     """Targets and texts of the links that were made."""
-    links = re.findall(r'<a class="first-use[^"]*" href="\.\./book/notation\.html#([^"]*)">(.*?)</a>', html)
+    links = re.findall(r'<a class="first-use[^"]*" href="\.\./book/notation\.html#([^"]*)"[^>]*>(.*?)</a>', html)
     return [(name, re.sub(r"<[^>]*>|\\[()]", "", text)) for name, text in links]
+
+
+def test_links_made_of_a_formula_have_a_name(pages):
+    titles = re.findall(r'<a class="first-use[^"]*"[^>]*#symbol-[^>]* title="([^"]*)"', pages[1])
+    assert len(titles) == 2 and titles[0] == "share of x"
+    said = book_notation.spoken(r"stage, $0,\dots,H-1$ of {prf:ref}`x`, $\varepsilon$")
+    assert said == "stage, 0,…,H-1 of x, epsilon"
 
 
 def test_first_uses_lead_to_the_page_and_headings_links_and_code_stay(pages):

@@ -12,8 +12,9 @@ from scipy.stats import kstest, wishart
 from rrl import clopper_pearson, project_psd, theory
 
 STATIC = Path(__file__).resolve().parents[1] / "book" / "_static"
-FILES = ("playground", "psd", "cartpole")
+FILES = ("book", "playground", "psd", "cartpole")
 HEAD = '<!doctype html><meta charset="utf-8"><title>w</title><link rel="icon" href="data:,">'
+HEAD += '<link rel="stylesheet" href="book.css"><script src="book.js"></script>'
 UPPER = np.triu_indices(2)
 PSD = """<link rel="stylesheet" href="playground.css"><link rel="stylesheet" href="psd.css">
 <div id="psd" class="playground psd"><p>needs JavaScript</p></div>
@@ -216,6 +217,45 @@ def test_psd_controls(visit):
     assert page.get_attribute("#psd-logWidth", "aria-valuetext") == "0.010"
 
 
+@pytest.mark.parametrize(("name", "slider"), [("playground", "logN"), ("psd", "logWidth")])
+def test_what_a_slider_does_is_said_once_it_rests(visit, announced, reachable, name, slider):
+    page = visit("both.html")
+    assert page.locator(f"#{name} [role=status]").count() == 1
+    assert page.inner_text(f"#{name} [role=status]") == "" and page.locator(f"#{name} [aria-live]").count() == 0
+    assert reachable(page, f"#{name}") >= 5
+
+    def press():
+        page.focus(f"#{name}-{slider}")
+        for _ in range(6):
+            page.keyboard.press("ArrowRight")
+
+    captions = page.locator(f"#{name} figcaption")
+    said = announced(page, f"#{name}", press)
+    assert said == [" ".join(captions.all_text_contents())]
+    again = announced(page, f"#{name}", lambda: page.locator(f"#{name} button").first.click())
+    assert again == [" ".join(captions.all_text_contents())] and again != said
+
+
+def test_cartpole_says_where_it_stands_once_it_rests(visit, announced, reachable):
+    page = visit("cartpole.html", reduced_motion="reduce")
+    assert page.inner_text("#cartpole [role=status]") == "" and page.locator("#cartpole [aria-live]").count() == 0
+    assert reachable(page, "#cartpole") == 5  # play, slider, next step, two lists; one cannot step back from the start
+
+    def press():
+        page.focus("#cartpole-step")
+        for _ in range(20):
+            page.keyboard.press("ArrowRight")
+
+    [said] = announced(page, "#cartpole", press)
+    assert said.startswith("Step 20 of 500 (0.40 s). With rounding: same push; A: pushes")
+    assert "Without rounding: a run is over; A: fell at step 20, B: pushes" in said
+    [said] = announced(page, "#cartpole", lambda: page.select_option("#cartpole-case", label="second"))
+    assert "one and the same policy" in said and "two different policies" in said
+    page.select_option("#cartpole-speed", label="4 × speed")
+    said = announced(page, "#cartpole", lambda: page.get_by_role("button", name="Play").click())
+    assert said[-1].startswith("Step 12 of 12")
+
+
 def test_without_a_script_the_words_remain(browser, origin):
     page = browser.new_context(java_script_enabled=False).new_page()
     for name in ("psd.html", "cartpole.html"):
@@ -297,14 +337,17 @@ def test_cartpole_moves_when_seen_until_the_reader_stops_it(visit):
     page = visit("cartpole.html", reduced_motion="no-preference")
     page.wait_for_function("document.querySelector('#cartpole input[type=range]').value > 2")
     place = page.locator("#cartpole g").first.get_attribute("transform")
-    assert place is not None and page.get_attribute(".cartpole-report", "aria-live") == "off"
+    assert place is not None and page.inner_text("#cartpole [role=status]") == ""
     page.locator("#cartpole button").first.click()
     stopped = step_of(page)
     page.evaluate("scrollTo(0, 5000)")
     page.wait_for_timeout(100)
     page.evaluate("scrollTo(0, 0)")
     page.wait_for_timeout(200)
-    assert step_of(page) == stopped and page.get_attribute(".cartpole-report", "aria-live") == "polite"
+    assert step_of(page) == stopped
+    page.wait_for_function(
+        "s => document.querySelector('#cartpole [role=status]').textContent.includes(s)", arg=f"Step {stopped} of"
+    )
 
 
 def test_on_paper_a_note_stands_for_the_animation(visit):

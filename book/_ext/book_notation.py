@@ -153,6 +153,11 @@ class NotationDirective(SphinxDirective):
         return found
 
 
+def spoken(text):
+    """A meaning as plain words, for a title: without roles and the signs of TeX."""
+    return re.sub(r"\{[\w:]+\}(?=`)|\\var|[$`\\{}]", "", text.replace(r"\dots", "…"))
+
+
 def link_first_uses(app, doctree, docname):
     """Link each symbol that stands alone, and each term, where a chapter uses it first."""
     if PAGE not in app.env.found_docs or not docname.startswith("chapters/"):
@@ -160,18 +165,20 @@ def link_first_uses(app, doctree, docname):
     key, notation = docname.removeprefix("chapters/").split("_")[0], read_notation(ROOT)
     address = app.builder.get_relative_uri(docname, PAGE)
 
-    def wrap(child, name):
-        return nodes.reference("", "", child, refuri=f"{address}#{name}", internal=True, classes=["first-use"])
+    def wrap(child, name, **title):
+        return nodes.reference("", "", child, refuri=f"{address}#{name}", internal=True, classes=["first-use"], **title)
 
-    targets = {}
+    targets, meanings = {}, {}
     for row, name in zip(notation["symbols"], row_ids(notation["symbols"])):
         if not row.get("only") or key in ([row["in"]] if row["only"] is True else row["only"]):
             for tex in (row["tex"], *(defined(row) if len(defined(row)) == 1 else ())):
                 targets[tex.replace(" ", "")] = name
+        meanings[name] = spoken(row["means"])
     for node in list(doctree.findall(nodes.math)):
         name = targets.get(node.astext().replace(" ", ""))
         if name and is_prose(node):
-            node.parent.replace(node, wrap(node.deepcopy(), name))
+            # The title names the link: a formula has no text of its own.
+            node.parent.replace(node, wrap(node.deepcopy(), name, reftitle=meanings[name]))
             targets = {tex: other for tex, other in targets.items() if other != name}
     forms = {}
     for entry in notation["terms"]:

@@ -147,16 +147,28 @@ def add_buttons(app, pagename, templatename, context, doctree):
         context["header_buttons"].insert(0, group | {"label": "launch-buttons"})
 
 
-def mark_empty_corners(app, pagename, templatename, context, doctree):
-    """Make the empty heads of pandas' tables plain cells, which a screen reader passes over."""
+def mend_access(app, pagename, templatename, context, doctree):
+    """Mend what a screen reader stumbles over: empty heads of tables, and the items of the bibliography."""
     if "body" in context:
-        context["body"] = re.sub(r"<th([^>]*)>\s*</th>", r"<td\1></td>", context["body"])
+        body = re.sub(r"<th([^>]*)>(?:\s|&nbsp;|</?p>)*</th>", r"<td\1></td>", context["body"])
+        # The role of an entry is deprecated, and no child that a list may have.
+        context["body"] = body.replace('role="doc-biblioentry"', 'role="listitem"')
+
+
+def drop_icon_script(app, exception):
+    """Leave out the theme's script of icons, larger than any page: its style sheet draws them, too."""
+    if exception is None and app.builder.name == "html":
+        for page in Path(app.outdir).rglob("*.html"):
+            text = page.read_text(encoding="utf-8")
+            kept = re.sub(r"\s*<(?:script|link)\b[^>]*fontawesome/[^>\"]*\.js[^>]*>(?:</script>)?", "", text)
+            page.write_text(kept, encoding="utf-8")
 
 
 def setup(app):
     """Register everything with Sphinx."""
     app.add_js_file("book.js")
-    app.connect("html-page-context", mark_empty_corners)
+    app.connect("html-page-context", mend_access)
+    app.connect("build-finished", drop_icon_script)
     app.add_transform(RunNotes)
     app.add_transform(PaperIndex)
     # The numbers are given in the same event, at the usual priority.

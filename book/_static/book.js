@@ -4,3 +4,33 @@ document.addEventListener("DOMContentLoaded", () => {
   bar?.setAttribute("role", "region");
   bar?.setAttribute("aria-label", "Contents");
 });
+
+// What scrolls inside its own box must be reached by keyboard, too.
+addEventListener("load", async () => {
+  await globalThis.MathJax?.startup?.promise;
+  const observer = new ResizeObserver((entries) => {
+    for (const { target: box } of entries) {
+      const wide = box.scrollWidth > box.clientWidth && /auto|scroll/.test(getComputedStyle(box).overflowX);
+      if (wide) box.tabIndex = 0;
+    }
+  });
+  const boxes = ".bd-article :is(pre, td, table, .math, .pst-scrollable-table-container)";
+  document.querySelectorAll(boxes).forEach((box) => observer.observe(box));
+});
+
+// Says a widget's result to a screen reader once its controls have rested, not at every step of a slider.
+globalThis.announce = (root, words, rest = 600) => {
+  const region = document.createElement("p");
+  region.className = "widget-said";
+  region.setAttribute("role", "status");
+  root.append(region);
+  let timer;
+  const later = () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => (region.textContent = words()), rest);
+  };
+  root.addEventListener("input", later);
+  root.addEventListener("change", later);
+  root.addEventListener("click", (event) => event.target.closest("button") && later());
+  return later;
+};

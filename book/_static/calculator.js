@@ -226,7 +226,7 @@ const Calculator = (() => {
     for (const [key, { title }] of Object.entries(FORMULAS)) chooser.append(element("option", { value: key }, title));
     chooser.value = "ridge";
     const controls = element("div", { class: "calculator-controls" });
-    const message = element("p", { class: "calculator-message", role: "status" });
+    const message = element("p", { class: "calculator-message" });
     const results = element("table", {}, element("caption", {}));
     const ladder = element("svg", { role: "img", class: "calculator-ladder" });
     const known = element("div", { class: "calculator-known" });
@@ -360,6 +360,12 @@ const Calculator = (() => {
     chooser.addEventListener("change", choose);
     window.addEventListener("resize", draw);
     choose();
+    const spoken = (digits) => (digits > -4 && digits < 6 ? show(digits) : `10 to the ${digits.toFixed(1)}`);
+    globalThis.announce?.(root, () => {
+      const { title, versions, unit } = FORMULAS[chooser.value];
+      const sizes = versions.map((v) => `${v} ${spoken(log10(chooser.value, v, values))}`);
+      return fault(chooser.value, values) || `${title}: ${sizes.join(", ")} ${unit}`.trim() + ".";
+    });
   }
 
   return { FORMULAS, INPUTS, duration, fault, log10, show, start };

@@ -82,7 +82,7 @@ globalThis.CartPole ??= (() => {
       label.textContent = `${name}: ${doing}`;
       svg.setAttribute("aria-label", `Laboratory ${name}'s cart and pole at step ${now}: ${doing}`);
     }
-    return { node: element("figure", {}, svg, label), move };
+    return { node: element("figure", {}, svg, label), label, move };
   }
 
   // Two carts, what is known of the pair, and a strip with a mark at every step where the pushes differ.
@@ -110,7 +110,12 @@ globalThis.CartPole ??= (() => {
       badge.textContent = { same: "✓ same push", differ: "✗ pushes differ", over: "● a run is over" }[now];
       cursor.setAttribute("d", `M${step} 0v10`);
     }
-    return { node, show, move };
+    // At the start of a case its verdict, later what the two do.
+    function say(step) {
+      if (step === 0) return `${title}: ${words.textContent}`;
+      return `${title}: ${badge.textContent.slice(2)}; ${carts.map((part) => part.label.textContent).join(", ")}.`;
+    }
+    return { node, show, move, say };
   }
 
   function unpack(run) {
@@ -128,16 +133,21 @@ globalThis.CartPole ??= (() => {
     const play = element("button", { type: "button" }, "Play");
     const back = element("button", { type: "button", "aria-label": "previous step" }, "◀");
     const on = element("button", { type: "button", "aria-label": "next step" }, "▶");
-    const slider = element("input", { type: "range", min: 0, step: 1, "aria-label": "step" });
-    const speed = element("select", { "aria-label": "speed" });
+    const slider = element("input", { id: "cartpole-step", type: "range", min: 0, step: 1 });
+    const speed = element("select", { id: "cartpole-speed" });
     for (const [value, text] of SPEEDS) speed.append(element("option", { value }, text));
     speed.value = "1";
-    const choice = element("select", { "aria-label": "shared seed and penalty" });
+    const choice = element("select", { id: "cartpole-case" });
     cases.forEach((one, i) => choice.append(element("option", { value: i }, one.name)));
-    const report = element("p", { class: "cartpole-report", "aria-live": "polite" });
+    const report = element("p", { class: "cartpole-report" });
     const ranks = cases[0].pairs.map((pair) => rank(pair.name));
+    const named = (control, name) => {
+      const label = element("label", { for: control.id }, name);
+      return element("span", { class: "cartpole-control" }, label, control);
+    };
+    const line = [play, back, named(slider, "step"), on, named(speed, "speed"), named(choice, "shared seed and penalty")];
     root.append(
-      element("div", { class: "cartpole-controls" }, play, back, slider, on, speed, choice),
+      element("div", { class: "cartpole-controls" }, ...line),
       ...ranks.map((part) => part.node),
       report,
     );
@@ -152,7 +162,6 @@ globalThis.CartPole ??= (() => {
       slider.value = step;
       const where = `Step ${step} of ${length()} (${(step / PER_SECOND).toFixed(2)} s)`;
       slider.setAttribute("aria-valuetext", where);
-      report.setAttribute("aria-live", playing() ? "off" : "polite");
       report.textContent = `${where}.`;
       back.disabled = step === 0;
       on.disabled = step === length();
@@ -175,8 +184,9 @@ globalThis.CartPole ??= (() => {
       const passed = Math.min((now - state.last) / 1000, 0.1);
       state.last = now;
       go(state.step + passed * PER_SECOND * state.speed);
-      if (state.step >= length()) pause();
-      else requestAnimationFrame(tick);
+      if (state.step < length()) return requestAnimationFrame(tick);
+      pause();
+      if (state.touched) say?.();
     }
 
     function run() {
@@ -221,6 +231,10 @@ globalThis.CartPole ??= (() => {
     });
     quiet.addEventListener("change", pause);
     choose(0);
+    const say = globalThis.announce?.(root, () => {
+      if (playing()) return "";
+      return [report.textContent, ...ranks.map((part) => part.say(Math.floor(state.step)))].join(" ");
+    });
     // It starts by itself when it comes into view, unless the reader wants no motion or has taken over.
     new IntersectionObserver(
       ([entry]) => {

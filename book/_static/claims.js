@@ -38,7 +38,7 @@ for (const table of document.querySelectorAll("table.claims")) {
     return select;
   });
   const reset = Object.assign(document.createElement("button"), { type: "button", textContent: "Show all" });
-  const count = document.createElement("output");
+  const count = Object.assign(document.createElement("span"), { className: "claims-count" });
   form.append(reset, count);
   const target = table.closest(".pst-scrollable-table-container, .table-wrapper") ?? table;
   target.before(form);
@@ -56,6 +56,7 @@ for (const table of document.querySelectorAll("table.claims")) {
     count.textContent = `${shown} of ${rows.length} items`;
   };
   form.addEventListener("input", apply);
+  globalThis.announce?.(form, () => count.textContent);
   form.addEventListener("submit", (event) => event.preventDefault());
   const showAll = () => {
     form.reset();

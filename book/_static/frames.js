@@ -56,10 +56,11 @@ globalThis.Frames ??= (() => {
     const together = [...root.querySelectorAll("tfoot td")];
     const state = { list: select(panels, "all"), place: 0 };
 
-    const slider = element("input", { type: "range", min: 0, step: 1, "aria-label": "frame" });
+    const key = `frames-${document.querySelectorAll(".frames[data-started]").length}`;
+    const slider = element("input", { id: `${key}-frame`, type: "range", min: 0, step: 1 });
     const back = element("button", { type: "button", "aria-label": "previous frame" }, "◀");
     const on = element("button", { type: "button", "aria-label": "next frame" }, "▶");
-    const filter = element("select", { "aria-label": "which frames" });
+    const filter = element("select", { id: `${key}-which` });
     const choices = [
       ["all", "every frame"],
       ...(panels.length > 1 ? [["any", "some seeds differ"]] : []),
@@ -71,10 +72,13 @@ globalThis.Frames ??= (() => {
       option.disabled = count === 0;
       filter.append(option);
     }
-    const report = element("p", { class: "frames-report", "aria-live": "polite" });
-    const line = element("div", { class: "frames-line" }, back, slider, on);
-    root.prepend(element("div", { class: "frames-controls" }, line, filter));
+    const report = element("p", { class: "frames-report" });
+    const named = (control, name) => [element("label", { for: control.id }, name), control];
+    const line = element("div", { class: "frames-line" }, back, ...named(slider, "frame"), on);
+    const choice = element("div", { class: "frames-choice" }, ...named(filter, "which frames"));
+    root.prepend(element("div", { class: "frames-controls" }, line, choice));
     root.append(report);
+    const say = globalThis.announce?.(root, () => `${label.textContent}. ${report.textContent}`);
 
     function draw() {
       const frame = state.list[state.place];
@@ -122,6 +126,7 @@ globalThis.Frames ??= (() => {
       if (!step || event.target === slider || event.target === filter) return;
       event.preventDefault();
       go(state.place + step);
+      say?.();
     });
     let down = null;
     picture.addEventListener("pointerdown", (event) => {
@@ -130,7 +135,10 @@ globalThis.Frames ??= (() => {
     });
     picture.addEventListener("pointerup", (event) => {
       const way = event.clientX - down;
-      if (down !== null && Math.abs(way) > SWIPE) go(state.place - Math.sign(way));
+      if (down !== null && Math.abs(way) > SWIPE) {
+        go(state.place - Math.sign(way));
+        say?.();
+      }
       down = null;
     });
     picture.addEventListener("pointercancel", () => {

@@ -116,8 +116,8 @@ globalThis.Playground ??= (() => {
 
     const plane = element("svg", { viewBox: "0 0 300 300", role: "img" });
     const curve = element("svg", { viewBox: "0 0 300 300", role: "img" });
-    const verdict = element("figcaption", { "aria-live": "polite" });
-    const law = element("figcaption", { "aria-live": "polite" });
+    const verdict = element("figcaption");
+    const law = element("figcaption");
     const panels = element("div", { class: "playground-panels" });
     panels.append(element("figure", {}, plane, verdict), element("figure", {}, curve, law));
     root.replaceChildren(controls, buttons, panels);
@@ -203,6 +203,7 @@ globalThis.Playground ??= (() => {
       drawCurve();
     }
     draw();
+    globalThis.announce?.(root, () => `${verdict.textContent} ${law.textContent}`);
   }
 
   return { agreement, code, count, element, generator, normal, panel, simulate, start };

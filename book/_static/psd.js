@@ -110,8 +110,8 @@ globalThis.Psd ??= (() => {
 
     const picture = element("svg", { viewBox: "0 0 300 300", role: "img" });
     const curve = element("svg", { viewBox: "0 0 300 300", role: "img" });
-    const repair = element("figcaption", { "aria-live": "polite" });
-    const agreement = element("figcaption", { "aria-live": "polite" });
+    const repair = element("figcaption");
+    const agreement = element("figcaption");
     const table = element("table", { class: "psd-table" });
     root.replaceChildren(
       controls,
@@ -152,7 +152,8 @@ globalThis.Psd ??= (() => {
       repair.textContent = what;
       picture.setAttribute("aria-label", `Ellipses of four matrices of laboratory ${name}. ${what}`);
 
-      const head = ["", "a", "b", "c", "eigenvalues", "error"].map((text) => element("th", { scope: "col" }, text));
+      const names = ["a", "b", "c", "eigenvalues", "error"];
+      const head = [element("td"), ...names.map((text) => element("th", { scope: "col" }, text))];
       const body = rows.map(([key, label, matrix]) => {
         const row = element("tr", {}, element("th", { scope: "row" }, element("i", { class: `key ${key}` }), label));
         for (const entry of matrix) row.append(element("td", {}, decimals(entry)));
@@ -209,6 +210,7 @@ globalThis.Psd ??= (() => {
       drawLaw(labs, rounded);
     }
     draw();
+    globalThis.announce?.(root, () => `${repair.textContent} ${agreement.textContent}`);
   }
 
   return { distance, eigenvalues, law, project, round, sample, shape, simulate, start, truth };
