@@ -62,3 +62,27 @@ def test_plain_errata_are_found(line, found):
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
 def test_every_erratum_in_prose_is_a_link(path):
     assert plain_errata(path.read_text(encoding="utf-8")) == []
+
+
+def code_of(text):
+    """The code cells of a source."""
+    return "\n".join(re.findall(r"^```\{code-cell\}.*?^```$", text, re.M | re.S))
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_every_chapter_has_a_box_with_two_changes_of_values_that_it_has(path):
+    text, number = path.read_text(encoding="utf-8"), path.stem.split("_")[0]
+    boxes = re.findall(r"^(`{3,})\{admonition\} Change this\n(.*?)^\1$", text, re.M | re.S)
+    assert len(boxes) == 1
+    box, code = boxes[0][1], code_of(text)
+    assert f"_build/tried/{path.stem}.ipynb" in box
+    assert f"`make try NAME={number}`" in box or f"run_notebooks.py {number} --try" in box
+    changes = re.findall(r"^- (.*)$", box, re.M)
+    assert len(changes) == 2
+    for change in changes:
+        assert "?" in change  # what to look for
+        names = re.findall(r"`\"?(\w+)", change)
+        assert re.search(rf"\b{names[0]}\b", code), names[0]
+        for old in re.findall(r"in place of (?:`([^`]+)`|([\d.,]*\d))", change):
+            value = old[0] or old[1].replace(",", "")
+            assert value in code.replace("_", "") or value in code, (change, value)
