@@ -221,17 +221,18 @@ def test_a_try_goes_past_assertions_and_leaves_the_chapters_alone(tree, capsys):
     add(tree, "01", notebook('print("good")'))
     assert main([], tree) == 0
     before = {path: path.read_bytes() for path in (tree / "chapters").rglob("*") if path.is_file()}
-    add(
-        tree,
-        "01",
-        notebook("for x in (1, 2):\n    assert x == 1, 'told'\nprint('went on with', x)", "assert 1 + 1 == 3"),
-    )
+    changed = "for x in (1, 2):\n    assert x == 1, 'told'\nprint('went on with', x)"
+    glued = "from myst_nb import glue\nglue('n', 2 / 3, display=False)\nglue('word', 'five', display=False)"
+    text = "\n{glue:text}`n:.2f`, {glue:text}`word`, {glue:text}`no`\n"
+    add(tree, "01", notebook(changed, "assert 1 + 1 == 3", glued) + text)
     assert main(["01", "--try", "-p", "scale=full"], tree) == 0
     assert "01: done" in capsys.readouterr().out
     assert {path: path.read_bytes() for path in before} == before
     tried = nbformat.read(tree / "_build" / "tried" / "01.ipynb", as_version=4)
-    texts = [(output.name, output.text) for part in tried.cells for output in part.get("outputs", [])]
+    shown = [output for part in tried.cells for output in part.get("outputs", [])]
+    texts = [(output.name, output.text) for output in shown if output.output_type == "stream"]
     assert ("stdout", "went on with 2\n") in texts
+    assert tried.cells[-1].source == "0.67, five, {glue:text}`no`"
     told = [text for name, text in texts if name == "stderr"]
     assert told == ["no longer holds: assert x == 1, 'told'\n", "no longer holds: assert 1 + 1 == 3\n"]
     assert main(["01"], tree) == 1  # without --try it stops

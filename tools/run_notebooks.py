@@ -124,8 +124,8 @@ def read_source(source):
     return notebook, defaults
 
 
-def prepare(root, source, parameters, commit="", place="chapters"):
-    """Check one notebook before anything runs and return its job, whose output goes to a folder below the root."""
+def prepare(root, source, parameters, commit="", trying=False):
+    """Check one notebook before anything runs and return its job."""
     parameters = {name: plain(name, value) for name, value in parameters.items()}
     notebook, defaults = read_source(source)
     unknown = parameters.keys() - defaults.keys()
@@ -137,12 +137,14 @@ def prepare(root, source, parameters, commit="", place="chapters"):
     tools = (root / "tools" / f"{name}.py" for name in ("run_notebooks", "kernel_start", "figure_origins"))
     inputs = [source, *tools, root / "requirements.lock"]
     inputs = files_under(*inputs, root / "rrl", root / "book" / "results")
+    place = root / (TRIED if trying else "chapters")
     return {
         "name": source.stem,
         "root": root,
+        "trying": trying,
         "source": source,
-        "output": root / place / f"{source.stem}.ipynb",
-        "record": root / place / ".runs" / f"{source.stem}.json",
+        "output": place / f"{source.stem}.ipynb",
+        "record": place / ".runs" / f"{source.stem}.json",
         "notebook": notebook,
         "parameters": {name: value for name, value in (defaults | parameters).items() if value is not ...},
         "overrides": {name: value for name, value in parameters.items() if defaults[name] != value},
@@ -174,6 +176,23 @@ def tidy(notebook):
         if not cell.metadata.get("tags"):
             cell.metadata.pop("tags", None)
     return notebook
+
+
+def fill_in(notebook):
+    """Put the notebook's own values into its text, where the site would put them: for reading it by itself."""
+    values = {}
+    for output in (output for cell in notebook.cells for output in cell.get("outputs", [])):
+        name = output.get("metadata", {}).get("scrapbook", {}).get("name")
+        text = next((text for kind, text in output.get("data", {}).items() if kind.endswith("text/plain")), None)
+        with contextlib.suppress(ValueError, SyntaxError, TypeError):
+            values[name] = ast.literal_eval(text)
+
+    def value(match):
+        return format(values[match[1]], match[2] or "") if match[1] in values else match[0]
+
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            cell.source = re.sub(r"\{glue:text\}`([^`:]+):?([^`]*)`", value, cell.source)
 
 
 def explain(job, error):
@@ -223,6 +242,8 @@ def run(job, time_limit, folder):
             config=config,
             cwd=job["source"].parent,
         )
+        if job["trying"]:
+            fill_in(notebook)
         text = nbformat.writes(tidy(notebook)) + "\n"
         write_atomic(job["output"], text)
         error, state = None, "done"
@@ -364,8 +385,7 @@ def main(argv=None, root=ROOT):
     try:
         sources = choose(root, args.only)
         given, commit = {"scale": args.scale} | dict(args.parameter), find_commit(root)
-        place = TRIED if args.trying else "chapters"
-        jobs = [prepare(root, source, given, commit, place) for source in sources]
+        jobs = [prepare(root, source, given, commit, args.trying) for source in sources]
     except (NotebookError, TypeError, SyntaxError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
