@@ -254,6 +254,7 @@ def test_a_figure_s_record_has_the_seeds_and_files_that_it_rests_on(tree):
         notebook(
             "import json\nimport numpy as np\nfrom pathlib import Path\nimport rrl",
             "unused = np.random.default_rng(99)",
+            "from scipy.stats import qmc\nqmc.Sobol(1, seed=77).random(1)\n"
             "draws = [np.random.default_rng(seed).normal() for seed in range(5)] + [np.random.default_rng((7, 1))]",
             "cell = rrl.hypergrid_round(0.3, 0.1, shared_seed=13).codes",
             "found = rrl.estimate_replicability(lambda r, rng: [r, rng.integers(9)], n_pairs=2, seed=42)",

@@ -49,7 +49,7 @@ def test_provenance_comes_from_the_record():
         "Provenance of this figure (recorded runs)",
         "notebooks/03_ridge.md",
         "steps=None",
-        "3 recorded runs in book/results/a (data standin, scale full, seeds 0–2, commit aaaaaaaaaa , bbbbbbbbbb+ ,",
+        "3 recorded runs in book/results/a (data standin, scale full, seeds 0–2, commit aaaaaaaaaa , bbbbbbbbbb+ (+: with changes",
         "2.0 h of computing, rrl run a --scale full ); rrl/datasets/data/x.npz",
         "Seeds of NumPy's generators: 0–59; of the shared randomness: 13",
         "0123456789 , with changes not yet committed",

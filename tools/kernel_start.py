@@ -75,14 +75,15 @@ class Journal:
 
 
 def watch(journal):
-    """Make numpy and rrl tell the journal their seeds."""
+    """Make numpy and rrl tell the journal the seeds that the notebook and rrl use; other libraries have their own."""
     import numpy as np
 
     made = np.random.default_rng
 
     @functools.wraps(made)
     def default_rng(seed=None):
-        journal.note_generator(seed)
+        if sys._getframe(1).f_globals.get("__name__", "").partition(".")[0] in ("__main__", "rrl"):
+            journal.note_generator(seed)
         return made(seed)
 
     np.random.default_rng = default_rng

@@ -43,7 +43,8 @@ def in_words(run):
     """HTML for what recorded runs of one folder say of themselves."""
     parts = [f"{key} {escape(', '.join(run[key]))}" for key in ("data", "scale") if key in run]
     parts += [f"seeds {escape(run['seeds'])}"] if "seeds" in run else []
-    parts += ["commit " + ", ".join(f"<code>{escape(commit)}</code>" for commit in run["commits"])]
+    changed = " (+: with changes not yet committed)" if any(commit.endswith("+") for commit in run["commits"]) else ""
+    parts += ["commit " + ", ".join(f"<code>{escape(commit)}</code>" for commit in run["commits"]) + changed]
     hours = run.get("seconds", 0) / 3600
     parts += [f"{hours:.1f} h of computing" if hours >= 0.95 else f"{hours * 60:.0f} min of computing"]
     parts += [f"<code>{escape(run['command'])}</code>"] if "command" in run else []
