@@ -4,13 +4,13 @@ import json
 
 import numpy as np
 import pytest
-from figure_origins import Names, cells_behind, in_words, recorded_runs, spans
+from figure_origins import Names, behind, in_words, recorded_runs, spans, statements
 from kernel_start import LARGE, Journal
 
 
-def behind(*cells):
+def cells_behind(*cells):
     """Positions on which the last of the cells rests."""
-    return cells_behind([Names(cell) for cell in cells], len(cells) - 1)
+    return behind([Names(*statements(cell)) for cell in cells], [len(cells) - 1])
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def behind(*cells):
     ],
 )
 def test_cells_behind_a_figure(cells, found):
-    assert behind(*cells) == found
+    assert cells_behind(*cells) == found
 
 
 def test_seeds_in_words():
@@ -73,6 +73,11 @@ def test_recorded_runs_speak_for_themselves(tmp_path):
     assert runs == [expected | {"seconds": 4, "command": "rrl run x"}]
 
 
+def merged(journal):
+    """Notes of all lines together."""
+    return {kind: found for notes in journal.notes.values() for kind, found in notes.items()}
+
+
 def test_the_journal_notes_chosen_seeds_only(tmp_path):
     journal = Journal(tmp_path / "journal", tmp_path)
     child = np.random.SeedSequence(5).spawn(1)[0]
@@ -80,7 +85,7 @@ def test_the_journal_notes_chosen_seeds_only(tmp_path):
         journal.note_generator(seed)
     for seed in (0, -1, LARGE):
         journal.note_shared(seed)
-    assert journal.notes == {"numpy": {1, 2, (3, 4), 5, (6, 7)}, "shared": {0, -1}}
+    assert merged(journal) == {"numpy": {1, 2, (3, 4), 5, (6, 7)}, "shared": {0, -1}}
 
 
 @pytest.mark.parametrize(
@@ -100,4 +105,4 @@ def test_the_journal_notes_data_files_that_are_read(tmp_path, place, mode, noted
     journal.note_event("open", (str(tmp_path / place), mode, 0))
     journal.note_event("open", (3, "r", 0))
     journal.note_event("exec", (None,))
-    assert journal.notes == ({"files": {place}} if noted else {})
+    assert merged(journal) == ({"files": {place}} if noted else {})

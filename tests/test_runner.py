@@ -258,10 +258,12 @@ def test_a_figure_s_record_has_the_seeds_and_files_that_it_rests_on(tree):
             "draws = [np.random.default_rng(seed).normal() for seed in range(5)] + [np.random.default_rng((7, 1))]",
             "cell = rrl.hypergrid_round(0.3, 0.1, shared_seed=13).codes",
             "found = rrl.estimate_replicability(lambda r, rng: [r, rng.integers(9)], n_pairs=2, seed=42)",
+            "exact = 3\nnoise = np.random.default_rng(8).normal()",
             "record = json.loads(Path('../book/results/demo/1.json').read_text())",
             "table = open('../rrl/datasets/data/a.csv').read()\nopen('../rrl/datasets/data/b.csv', 'w').close()",
             show.format("draws, cell"),
             show.format("found"),
+            show.format("exact"),
             show.format("record, table"),
             show.format("1"),
         ),
@@ -273,6 +275,7 @@ def test_a_figure_s_record_has_the_seeds_and_files_that_it_rests_on(tree):
     assert list(figures.values()) == [
         {"numpy": "0–4; (7, 1)", "shared": "13"},
         {"numpy": "42"},
+        {},
         {"runs": [run], "files": ["rrl/datasets/data/a.csv"]},
         {},
     ]

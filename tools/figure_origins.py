@@ -1,8 +1,8 @@
 """Seeds, data files and recorded runs behind each figure of an executed notebook.
 
-A figure rests on the cells that made the names it uses, and the names that those use. The seeds and files of these
-cells, as the kernel's journal has them, are the figure's. Names are followed through the source of the cells; that
-a function changes its argument is not seen.
+A figure rests on the statements that made the names its cell uses, and the names that those use. Their seeds and
+files, as the kernel's journal has them, are the figure's. Names are followed through the source of the cells; that a
+function changes its argument is not seen.
 """
 
 import ast
@@ -25,12 +25,12 @@ def root_name(node):
 
 
 class Names(ast.NodeVisitor):
-    """Names that a cell needs from before, needs when its functions run, makes, and changes."""
+    """Names that a statement needs from before, needs when its functions run, makes, and changes."""
 
-    def __init__(self, source=""):
+    def __init__(self, *statements):
         self.needed, self.later, self.made, self.changed, self.imported = set(), set(), set(), set(), set()
         self.sure = True
-        self.visit_in_order(ast.parse(TransformerManager().transform_cell(source)).body)
+        self.visit_in_order(*statements)
 
     def visit_Name(self, node):
         """Read or make a name."""
@@ -141,27 +141,35 @@ class Names(ast.NodeVisitor):
     visit_ImportFrom = visit_Import
 
 
-def cells_behind(cells, figure):
-    """Positions of the cells on which the cell at a position rests, itself included.
+def statements(source):
+    """The statements of a cell, outermost ones only."""
+    return ast.parse(TransformerManager().transform_cell(source)).body
+
+
+def behind(names, places):
+    """Positions of the statements on which those at some positions rest, themselves included.
 
     Parameters
     ----------
-    cells : list of Names
-    figure : int
+    names : list of Names
+        One a statement, in the order in which they run.
+    places : iterable of int
     """
-    imported = set().union(*(cell.imported for cell in cells))
-    found, waiting = {figure}, [(name, figure) for name in cells[figure].needed | cells[figure].later]
+    imported = set().union(*(one.imported for one in names))
+    found, last = set(places), max(places, default=0)
+    waiting = [(name, place) for place in found for name in names[place].needed | names[place].later]
     asked = set(waiting)
     while waiting:
         name, place = waiting.pop()
         for earlier in range(place - 1, -1, -1) if name not in imported else ():
-            cell = cells[earlier]
-            if name in cell.made | cell.changed:
+            one = names[earlier]
+            if name in one.made | one.changed:
                 found.add(earlier)
-                more = {(other, earlier) for other in cell.needed} | {(other, figure) for other in cell.later}
+                # What a function needs, it finds when it runs, at the latest for the figure.
+                more = {(other, earlier) for other in one.needed} | {(other, last) for other in one.later}
                 waiting += more - asked
                 asked |= more
-            if name in cell.made:
+            if name in one.made:
                 break
     return found
 
@@ -243,14 +251,21 @@ def figure_origins(notebook, journal, root):
     dict
         ``{"7": {"numpy": "0–59", "shared": "13", "files": [...], "runs": [...]}}``; what is not there was not used.
     """
-    code = [(index, cell) for index, cell in enumerate(notebook.cells) if cell.cell_type == "code"]
-    names = [Names(cell.source) for _, cell in code]
+    parts = []  # every statement: its cell's place, its cell, itself
+    for index, cell in enumerate(notebook.cells):
+        if cell.cell_type == "code":
+            parts += [(index, cell, part) for part in statements(cell.source)]
+    names = [Names(part) for *_, part in parts]
     origins = {}
-    for place, (index, cell) in enumerate(code):
-        if not any(output.output_type in ("display_data", "execute_result") for output in cell.outputs):
+    for index, cell in enumerate(notebook.cells):
+        if not any(output.output_type in ("display_data", "execute_result") for output in cell.get("outputs", ())):
             continue
-        behind = {code[i][1].execution_count for i in cells_behind(names, place)}
-        lines = [line for line in journal if line["cell"] in behind]
+        rests = [parts[i] for i in behind(names, [i for i, part in enumerate(parts) if part[0] == index])]
+        lines = [
+            line
+            for line in journal
+            if any(c.execution_count == line["cell"] and s.lineno <= line["line"] <= s.end_lineno for _, c, s in rests)
+        ]
         origin = {}
         for kind in ("numpy", "shared"):
             seeds = {tuple(s) if isinstance(s, list) else s for line in lines for s in line.get(kind, ())}

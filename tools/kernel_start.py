@@ -1,7 +1,7 @@
 """What the runner's kernels do before the first cell: keep a journal of seeds and files, and let tries go on.
 
-The journal has one JSON line a cell: the seeds of numpy's generators, the shared seeds, and the data files of the
-repository that the cell read. Provenance below the figures comes from it (see ``figure_origins.py``).
+The journal has one JSON line for each statement of a cell that used any: seeds of numpy's generators, shared seeds,
+and data files of the repository that it read. Provenance below the figures comes from it (see ``figure_origins.py``).
 """
 
 import ast
@@ -37,8 +37,11 @@ class Journal:
         self.path, self.root, self.notes = path, os.path.join(os.path.abspath(root), ""), {}
 
     def note(self, kind, value):
-        """Note a value once for this cell."""
-        self.notes.setdefault(kind, set()).add(value)
+        """Note a value once, under the line of the cell that runs; 0 where none does."""
+        frame = sys._getframe(1)
+        while frame and not (frame.f_code.co_name == "<module>" and frame.f_globals.get("__name__") == "__main__"):
+            frame = frame.f_back
+        self.notes.setdefault(frame.f_lineno if frame else 0, {}).setdefault(kind, set()).add(value)
 
     def note_generator(self, seed):
         """Note the seed of a generator; of a spawned one, that of its root."""
@@ -65,13 +68,17 @@ class Journal:
             if place.startswith(DATA) and not place.endswith((".py", ".pyc", ".pyi")):
                 self.note("files", place)
 
+    def begin_cell(self, info):
+        """Forget what was noted outside of cells: an event of IPython."""
+        self.notes = {}
+
     def end_cell(self, result):
         """Write the notes of a cell that ran: an event of IPython."""
-        if self.notes:
-            line = {"cell": result.execution_count} | {kind: list(found) for kind, found in self.notes.items()}
-            with open(self.path, "a", encoding="utf-8") as file:
-                file.write(json.dumps(line) + "\n")
-        self.notes = {}
+        notes, self.notes = self.notes, {}
+        with open(self.path, "a", encoding="utf-8") as file:
+            for line, found in notes.items():
+                place = {"cell": result.execution_count, "line": line}
+                file.write(json.dumps(place | {kind: list(values) for kind, values in found.items()}) + "\n")
 
 
 def watch(journal):
@@ -111,4 +118,5 @@ def start(root, trying):
         shell.ast_transformers.append(Soften())
     watch(journal)
     sys.addaudithook(journal.note_event)
+    shell.events.register("pre_run_cell", journal.begin_cell)
     shell.events.register("post_run_cell", journal.end_cell)
