@@ -86,3 +86,9 @@ def test_every_chapter_has_a_box_with_two_changes_of_values_that_it_has(path):
         for old in re.findall(r"in place of (?:`([^`]+)`|([\d.,]*\d))", change):
             value = old[0] or old[1].replace(",", "")
             assert value in code.replace("_", "") or value in code, (change, value)
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_no_fence_of_backticks_has_another_one_in_its_title(path):
+    # It would be no fence, and its end would begin one.
+    assert not re.findall(r"^```+[^`\n]+`.*$", path.read_text(encoding="utf-8"), re.M)
