@@ -46,7 +46,7 @@ def test_provenance_comes_from_the_record():
     origin = {"numpy": "0–59", "shared": "13", "runs": [RUN], "files": ["rrl/datasets/data/x.npz"]}
     shown = words(book_pages.provenance("03_ridge", RECORD, origin))
     for part in (
-        "Provenance of this figure (recorded runs)",
+        "Provenance of this figure (rests on recorded runs)",
         "notebooks/03_ridge.md",
         "steps=None",
         "3 recorded runs in book/results/a (data standin, scale full, seeds 0–2, commit aaaaaaaaaa , bbbbbbbbbb+",
@@ -97,7 +97,7 @@ def test_the_banner_of_a_quick_page_refers_to_the_figures_of_recorded_runs():
     assert "make notebook NAME=09 SCALE=full" in line.astext()
     targets = [node["reftarget"] for node in line.findall(book_pages.addnodes.pending_xref)]
     assert targets == ["fig-09-one", "fig-09-two"]
-    assert "ecorded" not in book_pages.banner("03_ridge", RECORD, []).astext()
+    assert "recorded" not in book_pages.banner("03_ridge", RECORD, []).astext()
 
 
 def test_the_runner_s_records_are_read_for_chapters_only(tmp_path):
@@ -208,9 +208,9 @@ def test_figures_have_their_provenance_and_quick_pages_say_so(tab, origin, name)
     assert f"NAME={name.split('_')[0]}" in boxes.first.inner_text()
     lines = tab.locator(".scale-banner")
     assert lines.count() == (run["scale"] == "quick")
-    recorded = sum("(recorded runs)" in text for text in texts)
+    recorded = sum("(rests on recorded runs)" in text for text in texts)
     if run["scale"] == "quick":
-        assert ("Recorded runs" in lines.inner_text()) == (recorded > 0)
+        assert ("recorded runs" in lines.inner_text()) == (recorded > 0)
         assert lines.locator("a").count() == recorded
 
 

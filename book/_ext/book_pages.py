@@ -73,7 +73,7 @@ def provenance(name, record, origin):
         "Repeat": f"<code>{escape(repeat_command(name, record))}</code>",
     }
     lines = "".join(f"<dt>{key}</dt><dd>{value}</dd>" for key, value in rows.items())
-    kind = "recorded runs" if "runs" in origin else f"{escape(record['scale'])} scale"
+    kind = "rests on recorded runs" if "runs" in origin else f"{escape(record['scale'])} scale"
     title = f"Provenance of this figure ({kind})"
     return f'<details class="provenance"><summary>{title}</summary><dl>{lines}</dl></details>'
 
@@ -88,7 +88,7 @@ def banner(name, record, recorded):
     line += nodes.literal("", f"make notebook NAME={name.split('_')[0]} SCALE=full")
     line += nodes.Text(".")
     if recorded:
-        line += nodes.Text(" Recorded runs, at their own scale, stand beside it: ")
+        line += nodes.Text(" Beside it stand figures that rest on recorded runs, which have their own scale: ")
         for place, label in enumerate(recorded):
             line += nodes.Text(", " if place else "")
             options = {"refdomain": "std", "reftype": "numref", "reftarget": label, "refexplicit": False}
