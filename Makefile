@@ -16,7 +16,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 	then echo $$p; break; fi; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup book notebook serve pdf zip slides assignments test lint bench lock clean
+.PHONY: help setup book notebook try serve pdf zip slides assignments test lint bench lock clean
 
 help: ## show this list
 	@echo "Replicable RL: book and package. Commands:"
@@ -46,6 +46,11 @@ notebook: $(READY) ## run one notebook: make notebook NAME=03
 	@test -n "$(NAME)" || { echo "error: say which one, as in: make notebook NAME=03" >&2; exit 1; }
 	@$(PY) tools/run_notebooks.py $(NAME) --scale $(SCALE) --force
 	@echo "==> Done: the executed notebook is in chapters/"
+
+try: $(READY) ## run a changed notebook, past failed assertions: make try NAME=03
+	@test -n "$(NAME)" || { echo "error: say which one, as in: make try NAME=03" >&2; exit 1; }
+	@$(PY) tools/run_notebooks.py $(NAME) --scale $(SCALE) --try
+	@echo "==> Done: the executed notebook is in _build/tried/, and chapters/ stays as it was"
 
 serve: $(READY) ## show the built site at http://localhost:8000
 	@test -f _build/html/index.html || { echo "error: there is no site yet; run 'make book' first" >&2; exit 1; }

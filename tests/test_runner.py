@@ -214,6 +214,81 @@ def test_outputs_are_tidy_repeatable_and_made_by_this_interpreter(tree, monkeypa
     assert not (tree / "chapters" / "99.ipynb").exists()
 
 
+# Trying a change
+
+
+def test_a_try_goes_past_assertions_and_leaves_the_chapters_alone(tree, capsys):
+    add(tree, "01", notebook('print("good")'))
+    assert main([], tree) == 0
+    before = {path: path.read_bytes() for path in (tree / "chapters").rglob("*") if path.is_file()}
+    changed = "for x in (1, 2):\n    assert x == 1, 'told'\nprint('went on with', x)"
+    glued = "from myst_nb import glue\nglue('n', 2 / 3, display=False)\nglue('word', 'five', display=False)"
+    text = "\n{glue:text}`n:.2f`, {glue:text}`word`, {glue:text}`no`\n"
+    add(tree, "01", notebook(changed, "assert 1 + 1 == 3", glued) + text)
+    assert main(["01", "--try", "-p", "scale=full"], tree) == 0
+    assert "01: done" in capsys.readouterr().out
+    assert {path: path.read_bytes() for path in before} == before
+    tried = nbformat.read(tree / "_build" / "tried" / "01.ipynb", as_version=4)
+    shown = [output for part in tried.cells for output in part.get("outputs", [])]
+    texts = [(output.name, output.text) for output in shown if output.output_type == "stream"]
+    assert ("stdout", "went on with 2\n") in texts
+    assert tried.cells[-1].source == "0.67, five, {glue:text}`no`"
+    told = [text for name, text in texts if name == "stderr"]
+    assert told == ["no longer holds: assert x == 1, 'told'\n", "no longer holds: assert 1 + 1 == 3\n"]
+    assert main(["01"], tree) == 1  # without --try it stops
+    assert "AssertionError: told" in capsys.readouterr().err
+
+
+# What the record says of the figures
+
+
+def test_a_figure_s_record_has_the_seeds_and_files_that_it_rests_on(tree):
+    unit = {"unit": {"experiment": "demo", "seed": 3}, "result": {}, "provenance": {"commit": "c" * 40, "dirty": False}}
+    unit["provenance"] |= {"seconds": 1.5, "command": ["rrl", "run", "demo", "--jobs", "2"]}
+    write_atomic(tree / "book" / "results" / "demo" / "1.json", json.dumps(unit))
+    write_atomic(tree / "rrl" / "datasets" / "data" / "a.csv", "1,2\n")
+    show = "from IPython.display import display, HTML\ndisplay(HTML(str([{}])))"
+    add(
+        tree,
+        "01",
+        notebook(
+            "import json\nimport numpy as np\nfrom pathlib import Path\nimport rrl",
+            "unused = np.random.default_rng(99)",
+            "from scipy.stats import qmc\nqmc.Sobol(1, seed=77).random(1)\n"
+            "draws = [np.random.default_rng(seed).normal() for seed in range(5)] + [np.random.default_rng((7, 1))]",
+            "cell = rrl.hypergrid_round(0.3, 0.1, shared_seed=13).codes",
+            "found = rrl.estimate_replicability(lambda r, rng: [r, rng.integers(9)], n_pairs=2, seed=42)",
+            "exact = 3\nnoise = np.random.default_rng(8).normal()",
+            "record = json.loads(Path('../book/results/demo/1.json').read_text())",
+            "table = open('../rrl/datasets/data/a.csv').read()\nopen('../rrl/datasets/data/b.csv', 'w').close()",
+            show.format("draws, cell"),
+            show.format("found"),
+            show.format("exact"),
+            show.format("record, table"),
+            show.format("1"),
+        ),
+    )
+    assert main([], tree) == 0
+    figures = json.loads((tree / "chapters" / ".runs" / "01.json").read_text())["figures"]
+    run = {"folder": "book/results/demo", "count": 1, "seeds": "3", "commits": ["c" * 10], "seconds": 1.5}
+    run["command"] = "rrl run demo --jobs 2"
+    assert list(figures.values()) == [
+        {"numpy": "0–4; (7, 1)", "shared": "13"},
+        {"numpy": "42"},
+        {},
+        {"runs": [run], "files": ["rrl/datasets/data/a.csv"]},
+        {},
+    ]
+    executed = nbformat.read(tree / "chapters" / "01.ipynb", as_version=4)
+    assert all("display(" in executed.cells[int(place)].source for place in figures)
+
+
+def test_a_kernel_begins_without_names_of_the_runner(tree):
+    add(tree, "01", notebook("print([n for n in ('np', 'sys', 'kernel_start', 'json', 'Journal') if n in globals()])"))
+    assert main([], tree) == 0
+    assert outputs(tree, "01") == "[]\n"
+
+
 # Failures (cases 51, 55)
 
 
@@ -253,7 +328,9 @@ def test_ctrl_c_stops_workers_and_kernels_at_once(tree, moment):
 
     add(tree, "01", notebook('import os, time\nopen("../pid", "w").write(f"{os.getpid()} ")\ntime.sleep(300)'))
     add(tree, "02", notebook("import time\ntime.sleep(300)"))
-    write_atomic(tree / "tools" / "run_notebooks.py", Path(run_notebooks.__file__).read_text(encoding="utf-8"))
+    for name in ("run_notebooks", "kernel_start", "figure_origins"):
+        copied = (ROOT / "tools" / f"{name}.py").read_text(encoding="utf-8")
+        write_atomic(tree / "tools" / f"{name}.py", copied)
     process = subprocess.Popen(
         [sys.executable, tree / "tools" / "run_notebooks.py", "--jobs", "1"],
         stdout=subprocess.PIPE,

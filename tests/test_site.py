@@ -40,14 +40,71 @@ RECORD = {
 # What the pages are made to say
 
 
+def words(html):
+    """The text of some HTML."""
+    return " ".join(re.sub("<[^>]+>", " ", html).split())
+
+
+RUN = {"folder": "book/results/a", "count": 3, "data": ["standin"], "scale": ["full"], "seeds": "0–2"}
+RUN |= {"commits": ["aaaaaaaaaa", "bbbbbbbbbb+"], "seconds": 7200, "command": "rrl run a --scale full"}
+
+
 def test_provenance_comes_from_the_record():
-    shown = re.sub("<[^>]+>", " ", book_pages.provenance("03_ridge", RECORD, ["book/results/a"]))
-    for part in ("notebooks/03_ridge.md", "steps=None", "recorded runs in", "book/results/a", "0123456789 "):
-        assert part in shown, part
-    for part in ("not yet committed", "12 s for the notebook, 2026-01-02", "make notebook NAME=03 "):
-        assert part in shown, part
-    full = book_pages.provenance("03_ridge", RECORD | {"scale": "full", "commit": None}, [])
-    assert "NAME=03 SCALE=full</code>" in full and "not recorded" in full and "recorded runs" not in full
+    origin = {"numpy": "0–59", "shared": "13", "runs": [RUN], "files": ["rrl/datasets/data/x.npz"]}
+    shown = words(book_pages.provenance("03_ridge", RECORD, origin))
+    for part in (
+        "Provenance of this figure (rests on recorded runs)",
+        "notebooks/03_ridge.md",
+        "steps=None",
+        "3 recorded runs in book/results/a (data standin, scale full, seeds 0–2, commit aaaaaaaaaa , bbbbbbbbbb+",
+        "bbbbbbbbbb+ (+: with changes not yet committed),",
+        "2.0 h of computing, rrl run a --scale full ); rrl/datasets/data/x.npz",
+        "Seeds of NumPy's generators: 0–59; of the shared randomness: 13",
+        "0123456789 , with changes not yet committed",
+        "12 s for the notebook, 2026-01-02",
+        "make notebook NAME=03",
+    ):
+        assert part in shown, (part, shown)
+    assert "SCALE" not in shown
+
+
+def test_provenance_says_what_was_not_used_and_what_is_not_known():
+    exact = words(book_pages.provenance("03_ridge", RECORD, {}))
+    assert "(quick scale)" in exact and "no file was read" in exact and "nothing random was drawn" in exact
+    full = words(book_pages.provenance("03_ridge", RECORD | {"scale": "full", "commit": None}, None))
+    assert "NAME=03 SCALE=full" in full and full.count("not recorded") == 3 and "(full scale)" in full
+
+
+@pytest.mark.parametrize(
+    ("scale", "overrides", "command"),
+    [
+        ("quick", {}, "make notebook NAME=09"),
+        ("full", {"scale": "full"}, "make notebook NAME=09 SCALE=full"),
+        ("quick", {"game": "asterix"}, ".venv/bin/python tools/run_notebooks.py 09 -p game=asterix"),
+        (
+            "full",
+            {"scale": "full", "a": [1], "b": "x y"},
+            ".venv/bin/python tools/run_notebooks.py 09 --scale full -p 'a=[1]' -p 'b=x y'",
+        ),
+    ],
+)
+def test_the_command_repeats_the_run_with_its_parameters(scale, overrides, command):
+    assert book_pages.repeat_command("09_cartpole", {"scale": scale, "overrides": overrides}) == command
+    job = book_pages.shlex.split(command)
+    assert [word for word in job if word.startswith(("a=", "b=", "game="))] == [
+        f"{key}={value if isinstance(value, str) else json.dumps(value)}"
+        for key, value in overrides.items()
+        if key != "scale"
+    ]
+
+
+def test_the_banner_of_a_quick_page_refers_to_the_figures_of_recorded_runs():
+    line = book_pages.banner("09_cartpole", RECORD, ["fig-09-one", "fig-09-two"])
+    assert line.astext().startswith("Quick scale. What this page computes,") and "(12 s)" in line.astext()
+    assert "make notebook NAME=09 SCALE=full" in line.astext()
+    targets = [node["reftarget"] for node in line.findall(book_pages.addnodes.pending_xref)]
+    assert targets == ["fig-09-one", "fig-09-two"]
+    assert "recorded" not in book_pages.banner("03_ridge", RECORD, []).astext()
 
 
 def test_the_runner_s_records_are_read_for_chapters_only(tmp_path):
@@ -154,16 +211,34 @@ def test_downloads_arrive(tab, origin):
 
 
 @site
-def test_figures_have_their_provenance_and_quick_pages_say_so(tab, origin):
-    tab.goto(f"{origin}chapters/01_rounding.html")
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_figures_have_their_provenance_and_quick_pages_say_so(tab, origin, name):
+    run = json.loads((ROOT / "chapters" / ".runs" / f"{name}.json").read_text(encoding="utf-8"))
+    tab.goto(f"{origin}chapters/{name}.html")
     figures = tab.locator(".cell_output figure").count()
-    assert figures > 0
-    boxes = tab.locator("details.provenance")
-    assert boxes.count() == figures
+    boxes = tab.locator(".cell_output details.provenance")
+    assert boxes.count() == figures > 0
+    texts = boxes.all_text_contents()
+    assert not any("not recorded" in text for text in texts)
     boxes.first.locator("summary").click()
-    assert "make notebook NAME=01" in boxes.first.inner_text()
-    scale = json.loads((ROOT / "chapters" / ".runs" / "01_rounding.json").read_text(encoding="utf-8"))["scale"]
-    assert tab.locator(".scale-banner").count() == (scale == "quick")
+    assert f"NAME={name.split('_')[0]}" in boxes.first.inner_text()
+    lines = tab.locator(".scale-banner")
+    assert lines.count() == (run["scale"] == "quick")
+    recorded = sum("(rests on recorded runs)" in text for text in texts)
+    if run["scale"] == "quick":
+        assert ("recorded runs" in lines.inner_text()) == (recorded > 0)
+        assert lines.locator("a").count() == recorded
+
+
+@site
+@pytest.mark.parametrize("name", ["09_cartpole", "10_minatar", "11_atari"])
+def test_quick_figures_stand_beside_recorded_ones(tab, origin, name):
+    tab.goto(f"{origin}chapters/{name}.html")
+    kinds = [("recorded runs" in text) for text in tab.locator("details.provenance summary").all_inner_texts()]
+    assert any(kinds)
+    places = tab.locator(".scale-banner a")
+    for place in range(places.count()):
+        assert tab.locator(places.nth(place).get_attribute("href")).count() == 1
 
 
 @site

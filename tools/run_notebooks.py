@@ -2,6 +2,7 @@
 
 A notebook runs again when its source, the package, the lock file, the recorded results or its
 parameters changed. An earlier good output survives a failed run, but a failed run never counts as done.
+With --try, a changed notebook runs into _build/tried/ instead, and goes on past assertions that fail.
 """
 
 import argparse
@@ -22,8 +23,12 @@ from datetime import UTC, datetime
 from multiprocessing import active_children, get_context
 from pathlib import Path
 
+import kernel_start
+from figure_origins import figure_origins
+
 ROOT = Path(__file__).resolve().parents[1]
 KERNEL = "rrl-book"
+TRIED = "_build/tried"
 TIME_LIMITS = {"quick": 600, "full": 48 * 3600}
 
 
@@ -119,7 +124,7 @@ def read_source(source):
     return notebook, defaults
 
 
-def prepare(root, source, parameters, commit=""):
+def prepare(root, source, parameters, commit="", trying=False):
     """Check one notebook before anything runs and return its job."""
     parameters = {name: plain(name, value) for name, value in parameters.items()}
     notebook, defaults = read_source(source)
@@ -129,13 +134,17 @@ def prepare(root, source, parameters, commit=""):
             f"{source.name}: unknown parameter {', '.join(sorted(unknown))}; it has {', '.join(sorted(defaults))}"
         )
     # Not book/*.yml: the claim map is checked against what the notebooks find, and they do not read it.
-    inputs = [source, root / "tools" / "run_notebooks.py", root / "requirements.lock"]
+    tools = (root / "tools" / f"{name}.py" for name in ("run_notebooks", "kernel_start", "figure_origins"))
+    inputs = [source, *tools, root / "requirements.lock"]
     inputs = files_under(*inputs, root / "rrl", root / "book" / "results")
+    place = root / (TRIED if trying else "chapters")
     return {
         "name": source.stem,
+        "root": root,
+        "trying": trying,
         "source": source,
-        "output": root / "chapters" / f"{source.stem}.ipynb",
-        "record": root / "chapters" / ".runs" / f"{source.stem}.json",
+        "output": place / f"{source.stem}.ipynb",
+        "record": place / ".runs" / f"{source.stem}.json",
         "notebook": notebook,
         "parameters": {name: value for name, value in (defaults | parameters).items() if value is not ...},
         "overrides": {name: value for name, value in parameters.items() if defaults[name] != value},
@@ -169,6 +178,23 @@ def tidy(notebook):
     return notebook
 
 
+def fill_in(notebook):
+    """Put the notebook's own values into its text, where the site would put them: for reading it by itself."""
+    values = {}
+    for output in (output for cell in notebook.cells for output in cell.get("outputs", [])):
+        name = output.get("metadata", {}).get("scrapbook", {}).get("name")
+        text = next((text for kind, text in output.get("data", {}).items() if kind.endswith("text/plain")), None)
+        with contextlib.suppress(ValueError, SyntaxError, TypeError):
+            values[name] = ast.literal_eval(text)
+
+    def value(match):
+        return format(values[match[1]], match[2] or "") if match[1] in values else match[0]
+
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            cell.source = re.sub(r"\{glue:text\}`([^`:]+):?([^`]*)`", value, cell.source)
+
+
 def explain(job, error):
     """A short account of a failed run: the place in the source, the error, the last lines of the trace."""
     from papermill.exceptions import PapermillExecutionError
@@ -198,8 +224,10 @@ def run(job, time_limit, folder):
         config.KernelManager.transport = "ipc"
         config.KernelManager.ip = str(Path(folder) / job["name"])
 
+    journal = Path(folder) / f"{job['name']}.journal"
+    os.environ[kernel_start.JOURNAL] = str(journal)
     started = time.monotonic()
-    record = {"state": "running"} | {key: job[key] for key in ("scale", "parameters", "commit", "inputs")}
+    record = {"state": "running"} | {key: job[key] for key in ("scale", "parameters", "overrides", "commit", "inputs")}
     write_atomic(job["record"], json.dumps(record))
     try:
         notebook = papermill.execute_notebook(
@@ -214,10 +242,14 @@ def run(job, time_limit, folder):
             config=config,
             cwd=job["source"].parent,
         )
+        if job["trying"]:
+            fill_in(notebook)
         text = nbformat.writes(tidy(notebook)) + "\n"
         write_atomic(job["output"], text)
         error, state = None, "done"
         record["output"] = hashlib.sha256(text.encode()).hexdigest()
+        lines = journal.read_text(encoding="utf-8").splitlines() if journal.is_file() else []
+        record["figures"] = figure_origins(notebook, [json.loads(line) for line in lines], job["root"])
         record["warnings"] = sum(
             output.get("name") == "stderr" for cell in notebook.cells for output in cell.get("outputs", [])
         )
@@ -230,10 +262,11 @@ def run(job, time_limit, folder):
     return seconds, error, record.get("warnings", 0)
 
 
-def kernel_environment(folder):
+def kernel_environment(folder, root=ROOT, trying=False):
     """Register this very interpreter as the kernel, whatever else is called python3; return what workers need.
 
     Start-up files of the person's own IPython, progress bars and idle threads have no place in a book.
+    The one start-up file there is begins the journal of `kernel_start`.
     """
     spec = {
         "argv": [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}", "--IPKernelApp.log_level=50"],
@@ -241,6 +274,10 @@ def kernel_environment(folder):
         "language": "python",
     }
     write_atomic(Path(folder) / "kernels" / KERNEL / "kernel.json", json.dumps(spec))
+    tools = str(Path(__file__).resolve().parent)
+    start = f"import sys\nsys.path.insert(0, {tools!r})\nimport kernel_start\ndel sys.path[0]\n"
+    start += f"kernel_start.start({str(root)!r}, {trying!r})\ndel sys, kernel_start\n"
+    write_atomic(Path(folder) / "profile_default" / "startup" / "start.py", start)
     paths = os.pathsep.join(filter(None, [folder, os.environ.get("JUPYTER_PATH")]))
     threads = os.environ.get("OMP_NUM_THREADS", "1")
     return {
@@ -286,11 +323,11 @@ def kill_workers():
                     kernel.kill()
 
 
-def run_all(jobs, workers, time_limit):
+def run_all(jobs, workers, time_limit, root=ROOT, trying=False):
     """Execute jobs in parallel, with a line of progress each; return the failures."""
     failures = {}
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        settings = {"initializer": start_worker, "initargs": (kernel_environment(folder),)}
+        settings = {"initializer": start_worker, "initargs": (kernel_environment(folder, root, trying),)}
         pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), **settings)
         try:
             with interrupts_held():
@@ -341,13 +378,14 @@ def main(argv=None, root=ROOT):
     parser.add_argument("-j", "--jobs", type=int, default=min(2, os.cpu_count() or 1), help="notebooks at a time")
     parser.add_argument("--time-limit", type=float, metavar="SECONDS", help="for each cell")
     parser.add_argument("--force", action="store_true", help="run even what is unchanged")
+    parser.add_argument("--try", action="store_true", dest="trying", help=f"run into {TRIED}/, past failed assertions")
     args = parser.parse_args(argv)
     if args.jobs < 1:
         parser.error(f"--jobs must be at least 1, got {args.jobs}")
     try:
         sources = choose(root, args.only)
         given, commit = {"scale": args.scale} | dict(args.parameter), find_commit(root)
-        jobs = [prepare(root, source, given, commit) for source in sources]
+        jobs = [prepare(root, source, given, commit, args.trying) for source in sources]
     except (NotebookError, TypeError, SyntaxError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -355,9 +393,10 @@ def main(argv=None, root=ROOT):
     for stale in [*(root / "chapters").glob("*.ipynb"), *(root / "chapters").glob(".runs/*.json")]:
         if stale.stem not in known:
             stale.unlink()
-    todo = [job for job in jobs if args.force or not is_done(job)]
+    todo = [job for job in jobs if args.force or args.trying or not is_done(job)]
     print(f"Notebooks at scale {args.scale}: {len(todo)} to run, {len(jobs) - len(todo)} unchanged", flush=True)
-    failures = run_all(todo, args.jobs, args.time_limit or TIME_LIMITS[args.scale]) if todo else {}
+    limit = args.time_limit or TIME_LIMITS[args.scale]
+    failures = run_all(todo, args.jobs, limit, root, args.trying) if todo else {}
     for name, error in failures.items():
         print(f"\nerror: notebook {name} failed\n  {error}", file=sys.stderr)
     return 1 if failures else 0

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import shutil
 from html import escape
 from pathlib import Path
@@ -26,37 +27,74 @@ def read_run(root, docname):
 
 
 def repeat_command(name, record):
-    """The command that repeats a run, with the parameters that are not the defaults of its scale."""
-    return f"make notebook NAME={name.split('_')[0]}" + (" SCALE=full" if record["scale"] == "full" else "")
+    """The command that repeats a run, with the parameters that are not the notebook's defaults."""
+    number, overrides = name.split("_")[0], dict(record.get("overrides", {}))
+    overrides.pop("scale", None)
+    full = record["scale"] == "full"
+    if not overrides:
+        return f"make notebook NAME={number}" + " SCALE=full" * full
+    words = [".venv/bin/python", "tools/run_notebooks.py", number, *["--scale", "full"] * full]
+    for key, value in overrides.items():
+        words += ["-p", f"{key}={value if isinstance(value, str) else json.dumps(value)}"]
+    return shlex.join(words)
 
 
-def provenance(name, record, recorded):
-    """HTML of the folded lines below a figure."""
+def in_words(run):
+    """HTML for what recorded runs of one folder say of themselves."""
+    parts = [f"{key} {escape(', '.join(run[key]))}" for key in ("data", "scale") if key in run]
+    parts += [f"seeds {escape(run['seeds'])}"] if "seeds" in run else []
+    changed = " (+: with changes not yet committed)" if any(commit.endswith("+") for commit in run["commits"]) else ""
+    parts += ["commit " + ", ".join(f"<code>{escape(commit)}</code>" for commit in run["commits"]) + changed]
+    hours = run.get("seconds", 0) / 3600
+    parts += [f"{hours:.1f} h of computing" if hours >= 0.95 else f"{hours * 60:.0f} min of computing"]
+    parts += [f"<code>{escape(run['command'])}</code>"] if "command" in run else []
+    return f"{run['count']} recorded runs in <code>{escape(run['folder'])}</code> ({', '.join(parts)})"
+
+
+def provenance(name, record, origin):
+    """HTML of the folded lines below a figure, whose seeds and data files the run's journal has."""
     parameters = ", ".join(f"{key}={value!r}" for key, value in record.get("parameters", {}).items())
     commit = record.get("commit")
     changed = ", with changes not yet committed" if commit and commit.endswith("+") else ""
+    unknown = "not recorded" if origin is None else ""
+    origin = origin or {}
+    data = [*map(in_words, origin.get("runs", ()))]
+    data += [f"<code>{escape(file)}</code>" for file in origin.get("files", ())]
+    kinds = {"numpy": "of NumPy's generators", "shared": "of the shared randomness"}
+    seeds = [f"{kind}: {escape(origin[key])}" for key, kind in kinds.items() if key in origin]
     rows = {
         "Notebook": f"<code>notebooks/{escape(name)}.md</code>",
         "Parameters": f"<code>{escape(parameters)}</code>" if parameters else f"scale {escape(record['scale'])}",
-        "Data": "made by the notebook, from the seeds in its code"
-        + "".join(f"; recorded runs in <code>{escape(folder)}</code>" for folder in recorded),
+        "Data": unknown or "; ".join(data) or "made by the notebook; no file was read",
+        "Seeds": unknown or "; ".join(seeds) or "none: nothing random was drawn",
         "Commit": f"<code>{escape(commit.rstrip('+'))}</code>{changed}" if commit else "not recorded",
         "Run": f"{record['seconds']:.0f} s for the notebook, {escape(record['finished'][:10])}, "
         f"Python {escape(record['python'])}",
         "Repeat": f"<code>{escape(repeat_command(name, record))}</code>",
     }
     lines = "".join(f"<dt>{key}</dt><dd>{value}</dd>" for key, value in rows.items())
-    return f'<details class="provenance"><summary>Provenance of this figure</summary><dl>{lines}</dl></details>'
+    kind = "rests on recorded runs" if "runs" in origin else f"{escape(record['scale'])} scale"
+    title = f"Provenance of this figure ({kind})"
+    return f'<details class="provenance"><summary>{title}</summary><dl>{lines}</dl></details>'
 
 
 def banner(name, record, recorded):
-    """HTML of the line at the top of a chapter that ran at quick scale."""
-    records = " Recorded runs keep their own scale, which stands beside them." if recorded else ""
-    return (
-        '<p class="scale-banner"><strong>Quick scale.</strong> What this page computes, it computes at the scale of a '
-        f"laptop ({record['seconds']:.0f} s).{records} Full scale: "
-        f"<code>make notebook NAME={escape(name.split('_')[0])} SCALE=full</code>.</p>"
+    """The paragraph at the top of a chapter that ran at quick scale; it refers to the figures of recorded runs."""
+    line = nodes.paragraph("", classes=["scale-banner"])
+    line += nodes.strong("", "Quick scale.")
+    line += nodes.Text(
+        f" What this page computes, it computes at the scale of a laptop ({record['seconds']:.0f} s). Full scale: "
     )
+    line += nodes.literal("", f"make notebook NAME={name.split('_')[0]} SCALE=full")
+    line += nodes.Text(".")
+    if recorded:
+        line += nodes.Text(" Beside it stand figures that rest on recorded runs, which have their own scale: ")
+        for place, label in enumerate(recorded):
+            line += nodes.Text(", " if place else "")
+            options = {"refdomain": "std", "reftype": "numref", "reftarget": label, "refexplicit": False}
+            line += addnodes.pending_xref("", nodes.inline("", label), refwarn=True, **options)
+        line += nodes.Text(".")
+    return line
 
 
 class RunNotes(SphinxTransform):
@@ -69,17 +107,19 @@ class RunNotes(SphinxTransform):
         record = read_run(ROOT, self.env.docname)
         if record is None or record.get("state") != "done":
             return
-        name = self.env.docname.removeprefix("chapters/")
-        source = (ROOT / "notebooks" / f"{name}.md").read_text(encoding="utf-8")
-        recorded = sorted(set(re.findall(r"\bbook/results/\w+", source)))
+        name, recorded = self.env.docname.removeprefix("chapters/"), []
         for figure in list(self.document.findall(nodes.figure)):
-            if figure.parent.get("nb_element") == "cell_code_output":
-                place = figure.parent.index(figure) + 1
-                figure.parent.insert(place, nodes.raw("", provenance(name, record, recorded), format="html"))
+            output = figure.parent
+            if output.get("nb_element") != "cell_code_output":
+                continue
+            origin = record.get("figures", {}).get(str(output.parent["cell_index"]))
+            note = nodes.raw("", provenance(name, record, origin), format="html")
+            output.insert(output.index(figure) + 1, note)
+            if origin and "runs" in origin:
+                recorded += figure["names"][:1]
         title = next(self.document.findall(nodes.title), None)
         if record["scale"] == "quick" and title is not None:
-            line = nodes.raw("", banner(name, record, recorded), format="html")
-            title.parent.insert(title.parent.index(title) + 1, line)
+            title.parent.insert(title.parent.index(title) + 1, banner(name, record, recorded))
 
 
 class PaperIndex(SphinxTransform):
