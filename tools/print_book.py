@@ -31,7 +31,7 @@ FIT = """([width, height]) => {
     const needed = box.matches('table') ? box.getBoundingClientRect().width : box.firstElementChild.scrollWidth;
     if (needed > room + 1) box.style.zoom = room / needed;
   }
-  const short = '.admonition, .proof, dl.py > dt';
+  const short = 'pre, .admonition, .proof, dl.py > dt';
   const whole = 'figure, table, tr, div.math, .cell_output, .frames, .playground, .calculator';
   for (const box of document.querySelectorAll(`.bd-article :is(${short}, ${whole})`)) {
     const limit = height * (box.matches(short) ? 0.3 : 0.95);
@@ -44,8 +44,15 @@ FOLDED = """() => [...document.querySelectorAll('.bd-article :is(details, .cell,
 ).map(box => box.textContent.trim().slice(0, 60))"""
 WIDE = """width => [...document.querySelectorAll('.bd-article *')].filter(box => {
   if (box.closest('mjx-assistive-mml, .visually-hidden, svg *')) return false;
-  const { left, right, height } = box.getBoundingClientRect();
-  return height > 0 && (right > width + 1 || left < -1);
+  const texts = [...box.childNodes].filter(node => node.nodeType === Node.TEXT_NODE).map(node => {
+    const range = document.createRange();
+    range.selectNode(node);
+    return range;
+  });
+  return [box, ...texts].some(part => {
+    const { left, right, height } = part.getBoundingClientRect();
+    return height > 0 && (right > width + 1 || left < -1);
+  });
 }).map(box => `${box.localName}.${box.className}: ${box.textContent.trim().slice(0, 60)}`)"""
 NUMBER = """numbers => {
   for (const place of document.querySelectorAll('#contents .number')) {
@@ -147,6 +154,11 @@ def figures_at_quick_scale(root, pages, articles):
     return f"Computed at quick scale, that of a laptop: {listed}. Recorded runs in them keep their own scale."
 
 
+def quoted(text):
+    """A text as a string of CSS, within a page: JSON's escapes of quotes and backslashes are those of CSS."""
+    return json.dumps(text, ensure_ascii=False).replace("<", r"\3c ")
+
+
 def cover(root, quick):
     """HTML of the cover: title, paper, version, commit, date, scale."""
     config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
@@ -183,19 +195,22 @@ def compose(root, site):
     """Return the HTML of the printed book."""
     pages = list_pages(yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8")))
     head, articles = join_pages(site, pages)
-    rules = ["@page contents { @top-right { content: 'Contents' } } #contents { page: contents }"]
+    title = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))["title"]
+    rules = [
+        f"@page {{ @top-left {{ content: {quoted(title)} }} }}",
+        "@page cover { @top-left { content: none } }",
+        "@page contents { @top-right { content: 'Contents' } } #contents { page: contents }",
+    ]
     body = [cover(root, figures_at_quick_scale(root, pages, articles)), contents(pages, articles)]
-    for (_, name, _), (title, article) in zip(pages, articles, strict=True):
+    for (_, name, _), (chapter, article) in zip(pages, articles, strict=True):
         anchor = anchor_of(name)
-        # JSON's escapes of quotes are those of CSS; other characters stand as they are.
-        rules.append(f"@page {anchor} {{ @top-right {{ content: {json.dumps(title, ensure_ascii=False)} }} }}")
+        rules.append(f"@page {anchor} {{ @top-right {{ content: {quoted(chapter)} }} }}")
         rules.append(f"#{anchor} {{ page: {anchor} }}")
         body.append(f'<section id="{anchor}">{article.decode_contents()}</section>')
-    title = escape(yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))["title"])
     style = STYLE.read_text(encoding="utf-8") + "\n".join(rules)
     return (
         f'<!doctype html><html lang="en" data-theme="light" data-mode="light"><head><meta charset="utf-8">'
-        f'<title>{title}</title><link rel="icon" href="data:,">{"".join(head)}<style>{style}</style></head>'
+        f'<title>{escape(title)}</title><link rel="icon" href="data:,">{"".join(head)}<style>{style}</style></head>'
         f'<body><main class="bd-content"><article class="bd-article">{"".join(body)}</article></main></body></html>'
     )
 
