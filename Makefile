@@ -59,9 +59,8 @@ serve: $(READY) ## show the built site at http://localhost:8000
 	@echo "==> http://localhost:$(PORT) (stop with Ctrl-C)"
 	@$(PY) -m http.server --bind 127.0.0.1 --directory _build/html $(PORT)
 
-pdf: $(READY) ## print the book to _build/book.pdf (needs Chromium)
-	@echo "==> Running the notebooks"
-	@$(PY) tools/run_notebooks.py --scale $(SCALE) --jobs $(JOBS)
+pdf: book ## build the site and print it to _build/book.pdf (needs Chromium)
+	@echo "==> Printing the book (a few minutes)"
 	@$(PY) tools/print_book.py
 
 zip: $(READY) ## pack the built site into _build/book.zip, to read offline

@@ -1,47 +1,278 @@
-"""Print the whole book to _build/book.pdf: one HTML page, printed by Chromium, without TeX."""
+"""Print the built site to _build/book.pdf, without TeX: its pages joined into one, printed by Chromium."""
 
-import shutil
-import subprocess
+import json
+import re
 import sys
+from datetime import UTC, datetime
+from html import escape
 from pathlib import Path
+from urllib.parse import unquote, urljoin, urlsplit
 
+import yaml
+from bs4 import BeautifulSoup
 from check_pages import CHROMIUM_FLAGS, find_chromium, served
 from playwright.sync_api import sync_playwright
+from run_notebooks import find_commit
 
 ROOT = Path(__file__).resolve().parents[1]
-FOOTER = "<div style='width:100%;font-size:8px;text-align:center'><span class='pageNumber'></span></div>"
+STYLE = Path(__file__).with_suffix(".css")
+SITE = "http://site.invalid/"
+NAME = "book-print.html"
+PATIENCE = 600_000
+# Where one element names others by their ids.
+REFERENCES = ("for", "aria-labelledby", "aria-describedby", "aria-controls", "aria-owns")
+# The width and the height of what stands within the margins of a page, in CSS pixels.
+COLUMN, SHEET = 174 / 25.4 * 96, 255 / 25.4 * 96
+# Open what folds, shrink what is wider than the column, and mark what is to stay on one page.
+FIT = """([width, height]) => {
+  for (const box of document.querySelectorAll('details')) box.open = true;
+  for (const box of document.querySelectorAll('.bd-article :is(table, mjx-container[display])')) {
+    const room = box.parentElement.getBoundingClientRect().width;
+    const needed = box.matches('table') ? box.getBoundingClientRect().width : box.firstElementChild.scrollWidth;
+    if (needed > room + 1) box.style.zoom = room / needed;
+  }
+  const short = 'pre, .admonition, .proof, dl.py > dt';
+  const whole = 'figure, table, tr, div.math, .cell_output, .frames, .playground, .calculator';
+  for (const box of document.querySelectorAll(`.bd-article :is(${short}, ${whole})`)) {
+    const limit = height * (box.matches(short) ? 0.3 : 0.95);
+    box.classList.toggle('kept', box.getBoundingClientRect().height < limit);
+  }
+}"""
+# What a reader of the paper would miss: what is folded, and what reaches beyond the column.
+FOLDED = """() => [...document.querySelectorAll('.bd-article :is(details, .cell, .admonition, pre, figure)')].filter(
+  box => box.matches('details:not([open])') || !box.getClientRects().length
+).map(box => box.textContent.trim().slice(0, 60))"""
+WIDE = """width => [...document.querySelectorAll('.bd-article *')].filter(box => {
+  if (box.closest('mjx-assistive-mml, .visually-hidden, svg *')) return false;
+  const texts = [...box.childNodes].filter(node => node.nodeType === Node.TEXT_NODE).map(node => {
+    const range = document.createRange();
+    range.selectNode(node);
+    return range;
+  });
+  return [box, ...texts].some(part => {
+    const { left, right, height } = part.getBoundingClientRect();
+    return height > 0 && (right > width + 1 || left < -1);
+  });
+}).map(box => `${box.localName}.${box.className}: ${box.textContent.trim().slice(0, 60)}`)"""
+NUMBER = """numbers => {
+  for (const place of document.querySelectorAll('#contents .number')) {
+    place.textContent = numbers[place.closest('a').getAttribute('href').slice(1)];
+  }
+}"""
+
+
+class PrintError(Exception):
+    """A site that cannot be printed, or whose print would lose something, said for the person at the terminal."""
+
+
+def list_pages(contents):
+    """Return (part, name, title) of each page of a table of contents; the title is None where it gives none."""
+    pages = [(None, contents["root"], None)]
+    for part in contents.get("parts", []):
+        pages += [(part["caption"], entry["file"], entry.get("title")) for entry in part["chapters"]]
+    return pages
+
+
+def anchor_of(name):
+    """Id of a page in the printed book."""
+    return "page-" + name.replace("/", "-")
+
+
+def join_pages(site, pages):
+    """Read the pages of a site; return the style sheets and scripts they need, and [(title, article), ...].
+
+    Ids stay as they are, as scripts and styles name them, except where a page before has the same one.
+    """
+    names = {f"{name}.html": anchor_of(name) for _, name, _ in pages}
+    missing = [name for name in names if not (site / name).is_file()]
+    if missing:
+        raise PrintError(f"the site lacks {', '.join(missing)}; run 'make book' first")
+    soups = [BeautifulSoup((site / name).read_text(encoding="utf-8"), "html.parser") for name in names]
+    articles = [soup.select_one("article.bd-article") for soup in soups]
+    taken, renamed = set(), {}
+    for (name, anchor), article in zip(names.items(), articles, strict=True):
+        ids = {tag["id"] for tag in article.find_all(id=True)}
+        renamed[name] = {old: f"{anchor}--{old}" if old in taken else old for old in ids}
+        taken |= ids
+
+    def printed(here, link):
+        """Where a link of a page leads in the printed book; None if to what only the site has."""
+        parts = urlsplit(urljoin(SITE + here, link))
+        path = unquote(parts.path).lstrip("/")
+        if not f"{parts.scheme}://{parts.netloc}/".startswith(SITE):
+            return link
+        return f"#{renamed[path].get(unquote(parts.fragment), names[path])}" if path in names else None
+
+    head, result = {}, []
+    for here, (_, _, title), soup, article in zip(names, pages, soups, articles, strict=True):
+        for tag in article.select("button, .headerlink"):
+            tag.decompose()
+        for tag in soup.find_all(["link", "script", "img", "source"]):
+            for key in {"src", "href"} & tag.attrs.keys():
+                tag[key] = tag[key] if tag[key].startswith("data:") else urljoin(f"/{here}", tag[key])
+            # Pictures are not to wait until someone scrolls to them.
+            tag.attrs.pop("loading", None)
+        for tag in soup.head.select("link[rel=stylesheet], script"):
+            if tag.name == "link" or "mathjax" in str(tag).lower():
+                head[str(tag)] = None
+        for tag in article.find_all(True):
+            if tag.get("id"):
+                tag["id"] = renamed[here][tag["id"]]
+            for key in REFERENCES:
+                if tag.get(key):
+                    tag[key] = " ".join(renamed[here].get(word, word) for word in tag[key].split())
+        for tag in article.select("a[href]"):
+            target = printed(here, tag["href"])
+            if target is None:
+                tag.unwrap()
+            else:
+                tag["href"] = target
+        heading = article.find("h1")
+        if title:
+            heading.string = title
+        result.append((heading.get_text().strip(), article))
+    return list(head), result
+
+
+def figures_at_quick_scale(root, pages, articles):
+    """Say in words which figures the notebooks made at quick scale."""
+    labels = []
+    for (_, name, _), (_, article) in zip(pages, articles, strict=True):
+        record = root / "chapters" / ".runs" / f"{name.removeprefix('chapters/')}.json"
+        if record.is_file() and json.loads(record.read_text(encoding="utf-8"))["scale"] == "quick":
+            captions = article.select(".cell_output figure .caption-number")
+            labels += [int(re.sub(r"\D", "", tag.get_text())) for tag in captions]
+    if not labels:
+        return "None of this copy was computed at quick scale."
+    runs = []
+    for number in sorted(labels):
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    listed = ", ".join(f"{first}–{last}" if last > first else f"{first}" for first, last in runs)
+    return f"Computed at quick scale, that of a laptop: {listed}. Recorded runs in them keep their own scale."
+
+
+def quoted(text):
+    """A text as a string of CSS, within a page: JSON's escapes of quotes and backslashes are those of CSS."""
+    return json.dumps(text, ensure_ascii=False).replace("<", r"\3c ")
+
+
+def cover(root, quick):
+    """HTML of the cover: title, paper, version, commit, date, scale."""
+    config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
+    citation = yaml.safe_load((root / "CITATION.cff").read_text(encoding="utf-8"))
+    paper = citation["preferred-citation"]
+    authors = ", ".join(f"{person['given-names']} {person['family-names']}" for person in paper["authors"])
+    commit = find_commit(root)
+    rows = {
+        "Version": citation["version"],
+        "Commit": "not known" if commit is None else commit.rstrip("+") + ", with changes" * commit.endswith("+"),
+        "Printed": f"{datetime.now(UTC):%d %B %Y}".lstrip("0"),
+        "Figures": quick,
+    }
+    lines = "".join(f"<dt>{key}</dt><dd>{escape(value)}</dd>" for key, value in rows.items())
+    return (
+        f'<section id="cover"><p class="title">{escape(config["title"])}</p><p>{escape(config["author"])}</p>'
+        f'<p class="paper">The reproducible companion to the paper<br><em>{escape(paper["title"])}</em><br>'
+        f"by {escape(authors)} ({paper['year']})</p><dl>{lines}</dl></section>"
+    )
+
+
+def contents(pages, articles):
+    """HTML of the table of contents; the page numbers are known once it is printed."""
+    lines, last = [], None
+    for (part, name, _), (title, _) in zip(pages, articles, strict=True):
+        if part != last:
+            lines.append(f'<li class="part">{escape(part)}</li>')
+        last = part
+        lines.append(f'<li><a href="#{anchor_of(name)}">{escape(title)}<span class="number"></span></a></li>')
+    return f'<nav id="contents"><h1>Contents</h1><ol>{"".join(lines)}</ol></nav>'
+
+
+def compose(root, site):
+    """Return the HTML of the printed book."""
+    pages = list_pages(yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8")))
+    head, articles = join_pages(site, pages)
+    title = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))["title"]
+    rules = [
+        f"@page {{ @top-left {{ content: {quoted(title)} }} }}",
+        "@page cover { @top-left { content: none } }",
+        "@page contents { @top-right { content: 'Contents' } } #contents { page: contents }",
+    ]
+    body = [cover(root, figures_at_quick_scale(root, pages, articles)), contents(pages, articles)]
+    for (_, name, _), (chapter, article) in zip(pages, articles, strict=True):
+        anchor = anchor_of(name)
+        rules.append(f"@page {anchor} {{ @top-right {{ content: {quoted(chapter)} }} }}")
+        rules.append(f"#{anchor} {{ page: {anchor} }}")
+        body.append(f'<section id="{anchor}">{article.decode_contents()}</section>')
+    style = STYLE.read_text(encoding="utf-8") + "\n".join(rules)
+    return (
+        f'<!doctype html><html lang="en" data-theme="light" data-mode="light"><head><meta charset="utf-8">'
+        f'<title>{escape(title)}</title><link rel="icon" href="data:,">{"".join(head)}<style>{style}</style></head>'
+        f'<body><main class="bd-content"><article class="bd-article">{"".join(body)}</article></main></body></html>'
+    )
+
+
+def destinations(pdf):
+    """Page numbers of the named places in a PDF as Chromium writes it, whose objects are plain text."""
+    objects = dict(re.findall(rb"^(\d+) 0 obj\n(<<.*?)(?:endobj|stream)", pdf, re.M | re.S))
+
+    def leaves(number):
+        kids = re.search(rb"/Kids \[(.*?)\]", objects[number], re.S)
+        return [leaf for kid in re.findall(rb"(\d+) 0 R", kids[1]) for leaf in leaves(kid)] if kids else [number]
+
+    catalog = next(text for text in objects.values() if b"/Type /Catalog" in text)
+    pages = leaves(re.search(rb"/Pages (\d+)", catalog)[1])
+    named = re.search(rb"/Dests (\d+)", catalog)
+    places = re.findall(rb"/(\S+) \[(\d+) 0 R", objects[named[1]]) if named else []
+    return {name.decode(): pages.index(page) + 1 for name, page in places}
+
+
+def print_pages(site, html, target):
+    """Print a composed page, which fetches from the site what it needs; return what is folded or cut."""
+    with served(site) as origin, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=find_chromium(), args=CHROMIUM_FLAGS, chromium_sandbox=False
+        )
+        size = {"width": round(COLUMN), "height": round(SHEET)}
+        tab = browser.new_context(viewport=size).new_page()
+        tab.set_default_timeout(PATIENCE)
+        tab.emulate_media(media="print", color_scheme="light")
+        if not tab.evaluate("'CSSMarginRule' in window"):
+            raise PrintError(f"Chromium {browser.version} cannot print running heads; install a newer one")
+        tab.route(origin + NAME, lambda route: route.fulfill(body=html, content_type="text/html; charset=utf-8"))
+        tab.goto(origin + NAME, wait_until="load", timeout=PATIENCE)
+        tab.evaluate("() => window.MathJax?.startup?.promise.then(() => document.fonts.ready).then(() => true)")
+        tab.evaluate(FIT, [COLUMN, SHEET])
+        lost = [f"folded: {text}" for text in tab.evaluate(FOLDED)]
+        lost += [f"wider than the page: {text}" for text in tab.evaluate(WIDE, size["width"])]
+        # The first print tells the page numbers that stand in the second.
+        numbers = destinations(tab.pdf(prefer_css_page_size=True))
+        tab.evaluate(NUMBER, numbers)
+        pdf = tab.pdf(prefer_css_page_size=True, print_background=True, outline=True, tagged=True)
+        browser.close()
+    if destinations(pdf) != numbers:
+        raise PrintError("the page numbers in the contents moved the pages")
+    target.write_bytes(pdf)
+    return lost
 
 
 def main():
-    """Build one page and print it; return the exit status."""
-    chromium = find_chromium()
-    if chromium is None:
-        print("error: printing needs Chromium; install it (Debian, Ubuntu: apt install chromium)", file=sys.stderr)
-        return 1
-    builder = [str(Path(sys.executable).with_name("jupyter-book")), "build", ".", "--builder", "singlehtml"]
-    if subprocess.run([*builder, "--path-output", "_build/print", "-W", "--keep-going"], cwd=ROOT).returncode:
-        return 1
-    site = ROOT / "_build" / "print" / "_build" / "singlehtml"
-    # The builder writes the addresses on its page as if it lay at the top.
-    shutil.copy(site / "chapters" / "00_replicability.html", site / "book.html")
-    target = ROOT / "_build" / "book.pdf"
+    """Compose the book from the site and print it; return the exit status."""
+    site, target = ROOT / "_build" / "html", ROOT / "_build" / "book.pdf"
     beside = target.with_suffix(".part")
-    with served(site) as origin, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=CHROMIUM_FLAGS, chromium_sandbox=False)
-        tab = browser.new_page()
-        tab.goto(f"{origin}book.html", wait_until="load", timeout=120_000)
-        tab.evaluate("() => window.MathJax?.startup?.promise")
-        tab.evaluate("() => document.querySelectorAll('details').forEach(box => { box.open = true })")
-        margins = dict.fromkeys(("top", "bottom", "left", "right"), "16mm")
-        tab.pdf(
-            path=beside,
-            format="A4",
-            margin=margins,
-            display_header_footer=True,
-            header_template="<i></i>",
-            footer_template=FOOTER,
-        )
-        browser.close()
+    try:
+        if find_chromium() is None:
+            raise PrintError("printing needs Chromium; install it (Debian, Ubuntu: apt install chromium)")
+        lost = print_pages(site, compose(ROOT, site), beside)
+    except PrintError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    if lost:
+        print("\n".join(f"error: {text}" for text in lost), file=sys.stderr)
+        return 1
     beside.replace(target)
     print(f"==> Done: {target.relative_to(ROOT)} ({target.stat().st_size / 2**20:.1f} MB)")
     return 0

@@ -167,7 +167,7 @@ def launch_links(url, name):
 def add_buttons(app, pagename, templatename, context, doctree):
     """Offer a chapter's source for download, and its launch buttons where the repository is known."""
     source = ROOT / "notebooks" / f"{pagename.removeprefix('chapters/')}.md"
-    if not pagename.startswith("chapters/") or not source.is_file() or app.builder.name == "singlehtml":
+    if not pagename.startswith("chapters/") or not source.is_file():
         return
     target = Path(app.outdir) / "_sources" / "notebooks" / source.name
     target.parent.mkdir(parents=True, exist_ok=True)

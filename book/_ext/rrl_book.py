@@ -173,12 +173,6 @@ def remove_thebe(app, config):
     app.registry.css_files[:] = [asset for asset in app.registry.css_files if "thebe" not in asset[0]]
 
 
-def let_one_page_draw_all(app):
-    """Give the one-page builder every handler for HTML, which Sphinx forgets once one extension adds its own."""
-    handlers = app.registry.translation_handlers
-    handlers["singlehtml"] = handlers.get("html", {}) | handlers.get("singlehtml", {})
-
-
 def setup(app):
     """Register everything with Sphinx."""
     app.add_domain(PaperProofDomain, override=True)
@@ -188,7 +182,6 @@ def setup(app):
     app.connect("config-inited", set_repository)
     app.connect("builder-inited", add_plotly)
     app.connect("config-inited", remove_thebe)
-    app.connect("builder-inited", let_one_page_draw_all, priority=900)
     app.connect("autodoc-skip-member", skip_generated)
     app.connect("autodoc-process-docstring", quote_fitted_names, priority=900)
     app.connect("missing-reference", resolve_public_name)

@@ -34,3 +34,6 @@ globalThis.announce = (root, words, rest = 600) => {
   root.addEventListener("click", (event) => event.target.closest("button") && later());
   return later;
 };
+
+// From a file, a browser may not read the pages that were found for an extract: show their titles alone.
+if (location.protocol === "file:") DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;
