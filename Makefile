@@ -23,11 +23,12 @@ help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
 	@echo "  Options: SCALE=full, NAME=03 (one notebook), JOBS=2, PORT=8000, PYTHON=python3.12"
 
-$(READY): requirements.lock pyproject.toml
+$(READY): requirements.lock requirements-hashed.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "error: no Python 3.11, 3.12 or 3.13 with the venv module was found." \
 	  "Install one (on Debian and Ubuntu also python3-venv), or name it: make book PYTHON=/path/to/python" >&2; exit 1; }
 	@echo "==> Setting up $(VENV) with $(PYTHON) (a few minutes the first time)"
 	@$(PY) -c 'import pip' 2>/dev/null || $(PYTHON) -m venv --clear $(VENV)
+	@$(PY) -m pip install --progress-bar off --require-hashes --no-deps -r requirements-hashed.lock
 	@$(PY) -m pip install --progress-bar off -r requirements.lock
 	@$(PY) -m pip install --quiet --no-deps --editable .
 	@$(PY) -m pip check
@@ -89,7 +90,7 @@ bench: $(READY) ## time the main algorithms (RECORD=1 keeps the results)
 	@OMP_NUM_THREADS=1 $(PY) -m pytest benchmarks --benchmark-only --benchmark-columns=min,median,rounds \
 	  $(if $(RECORD),--record)
 
-lock: $(READY) ## make requirements.lock and environment.yml again from pyproject.toml
+lock: $(READY) ## make the lock files and environment.yml again from pyproject.toml
 	@$(PY) tools/make_lock.py
 
 clean: ## remove what was built (not the environment)

@@ -62,7 +62,7 @@ def test_ridge_and_second_moment(benchmark, compare, d, tmp_path):
     # Memory: a few d x d matrices and a block, also from a file that is larger than a block and of another type.
     allowed = 8 * (20 * d * d + 4 * BLOCK_ENTRIES)
     np.save(tmp_path / "x.npy", X[:: 20 if d == 128 else 5].astype(np.float32))
-    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r", allow_pickle=False)
     labels = y[:: 20 if d == 128 else 5]
     assert mapped.size > 10 * BLOCK_ENTRIES
     for what, function in {

@@ -360,6 +360,21 @@ def test_ctrl_c_stops_workers_and_kernels_at_once(tree, moment):
     assert not (tree / "chapters" / "01.ipynb").exists()
 
 
+@pytest.mark.skipif(os.name != "posix", reason="sends a signal to itself")
+def test_a_worker_forgets_a_ctrl_c_that_waited_while_it_started():
+    code = """
+import os, signal, run_notebooks
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+os.kill(os.getpid(), signal.SIGINT)
+run_notebooks.start_worker({})
+print("started", flush=True)
+os.kill(os.getpid(), signal.SIGINT)
+"""
+    tools = Path(run_notebooks.__file__).parent
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tools, timeout=60)
+    assert ran.stdout == "started\n" and ran.stderr.endswith("KeyboardInterrupt\n")
+
+
 def test_a_good_output_does_not_hide_a_later_failure(tree):
     add(tree, "01", notebook())
     job = prepare(tree, tree / "notebooks" / "01.md", {})

@@ -1,8 +1,11 @@
-"""Make requirements.lock and environment.yml from pyproject.toml.
+"""Make requirements.lock, requirements-hashed.lock and environment.yml from pyproject.toml.
 
-The lock holds exact versions for every extra. It names no index and no build of torch, so plain pip
-chooses the build that fits the machine. It holds no hashes for the same reason: with one hash pip wants
-a hash of everything, and which torch, and which packages below it, differs between machines.
+requirements.lock holds exact versions for every extra, on every supported Python and system. It names no
+index and no build of torch, so plain pip chooses the build that fits the machine.
+
+requirements-hashed.lock holds the same packages with the hashes of all their files, but without torch:
+a CPU build from another index has other hashes than the public one, and what lies below torch differs
+between builds. So it is installed with --no-deps, and torch after it by requirements.lock.
 """
 
 import re
@@ -17,7 +20,11 @@ from run_notebooks import write_atomic
 ROOT = Path(__file__).resolve().parents[1]
 LOCK_HEADER = """\
 # Exact versions of everything that the book, the experiments, the clusters and the tests use.
-# Made by `make lock` from pyproject.toml with Python 3.11; do not edit by hand.
+# Made by `make lock` from pyproject.toml for Python 3.11 to 3.13; do not edit by hand.
+"""
+HASHED_HEADER = """\
+# requirements.lock with the hashes of every package's files, without torch. Made by `make lock`.
+# pip install --require-hashes --no-deps -r requirements-hashed.lock && pip install -r requirements.lock
 """
 ENVIRONMENT = """\
 # For conda users: conda env create -f environment.yml && conda activate rrl
@@ -63,23 +70,33 @@ def environment_file(project, lock):
     return ENVIRONMENT.format(pins="\n".join(lines))
 
 
+def locked_blocks(text):
+    """One block of text a package: its version, marker and hashes, without what one build of torch brings."""
+    blocks = re.findall(r"^\S.*\n(?:[ \t].*\n)*", text, flags=re.M)
+    build = re.compile(r"(nvidia|cuda)-[\w-]+==|triton==|.*implementation_name == 'pypy'")
+    return [block for block in blocks if not build.match(block)]
+
+
 def main():
     """Resolve, strip, write; return the exit status."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     with tempfile.TemporaryDirectory() as folder:
         result = Path(folder) / "lock.txt"
-        command = [sys.executable, "-m", "piptools", "compile", "--quiet", "--extra", "all", "--strip-extras"]
-        command += ["--no-header", "--no-annotate", "--no-emit-index-url", "--no-emit-find-links"]
-        command += ["--no-emit-trusted-host", "--output-file", str(result), "pyproject.toml"]
-        print("Resolving the dependencies of every extra (minutes)", flush=True)
-        if subprocess.run(command, cwd=ROOT).returncode:
-            return 1
-        lines = [line for line in result.read_text(encoding="utf-8").splitlines() if re.match(r"[\w.-]+==", line)]
-    # A local version such as 2.13.0+cpu exists on no public index.
-    lock = LOCK_HEADER + "".join(re.sub(r"\+[\w.]+", "", line) + "\n" for line in lines)
+        command = [sys.executable, "-m", "uv", "pip", "compile", "--quiet", "--all-extras", "--python-version", "3.11"]
+        command += ["--no-header", "--no-annotate", "--output-file", str(result), "pyproject.toml"]
+        print("Resolving the dependencies of every extra", flush=True)
+        # First for Python 3.11.0; the second run keeps those versions and adds what other Pythons and systems need.
+        for options in ([], ["--universal", "--fork-strategy", "fewest", "--generate-hashes"]):
+            if subprocess.run(command + options, cwd=ROOT).returncode:
+                return 1
+        blocks = locked_blocks(result.read_text(encoding="utf-8"))
+    lines = [block.splitlines()[0].removesuffix("\\").rstrip() for block in blocks]
+    hashed = [block for block in blocks if not block.startswith("torch==")]
+    lock = LOCK_HEADER + "\n".join(lines) + "\n"
     write_atomic(ROOT / "requirements.lock", lock)
+    write_atomic(ROOT / "requirements-hashed.lock", HASHED_HEADER + "".join(hashed))
     write_atomic(ROOT / "environment.yml", environment_file(project, lock))
-    print(f"Wrote requirements.lock ({len(lines)} packages) and environment.yml")
+    print(f"Wrote requirements.lock ({len(lines)} packages), requirements-hashed.lock and environment.yml")
     return 0
 
 

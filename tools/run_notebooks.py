@@ -294,7 +294,10 @@ def start_worker(environment):
     os.environ.update(environment)
     if os.name == "posix":
         os.setpgrp()
+        # Ignoring it forgets a Ctrl-C that waited while this worker started; the main process has its own.
+        handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        signal.signal(signal.SIGINT, handler)
 
 
 @contextlib.contextmanager
