@@ -32,7 +32,7 @@ FIT = """([width, height]) => {
     if (needed > room + 1) box.style.zoom = room / needed;
   }
   const short = 'pre, .admonition, .proof, dl.py > dt';
-  const whole = 'figure, table, tr, div.math, .cell_output, .frames, .playground, .calculator';
+  const whole = 'figure, table, tr, div.math, .cell_output:not(:has(figure)), .frames, .playground, .calculator';
   for (const box of document.querySelectorAll(`.bd-article :is(${short}, ${whole})`)) {
     const limit = height * (box.matches(short) ? 0.3 : 0.95);
     box.classList.toggle('kept', box.getBoundingClientRect().height < limit);
