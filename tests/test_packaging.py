@@ -80,7 +80,7 @@ def test_the_lock_suits_the_first_release_of_every_python():
             continue
         if Version(installed.version).public == version:
             compared += 1
-            needs = SpecifierSet(installed.metadata["Requires-Python"] or "")
+            needs = SpecifierSet(installed.metadata.get("Requires-Python") or "")
             unfit += [(name, str(needs)) for python in PYTHONS if f"{python}.0" not in needs]
     if compared < 100:
         pytest.skip("other versions than the locked ones are installed")

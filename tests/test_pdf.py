@@ -48,13 +48,18 @@ def book(tmp_path_factory):
         "chapters/.runs/01_a.json": json.dumps({"scale": "quick"}),
         "chapters/.runs/02_b.json": json.dumps({"scale": "full"}),
         "_build/html/_static/book.css": (ROOT / "book" / "_static" / "book.css").read_text(encoding="utf-8"),
-        "_build/html/_static/a.css": ".bd-article pre { break-inside: avoid; overflow: auto }",
+        "_build/html/_static/a.css": ".bd-article :is(.highlight, pre) { break-inside: avoid; overflow: auto }"
+        ".highlight { display: flex; flex-direction: column }",
         "_build/html/_images/a.svg": '<svg xmlns="http://www.w3.org/2000/svg" width="2000" height="2000">'
         '<rect width="2000" height="2000" fill="red"/></svg>',
     }
     pages = {
         "chapters/01_a": ("first", "The first", FIRST + "".join(map(FIGURE.format, (1, 2, 4)))),
-        "chapters/02_b": ("second", "Not this title", FIGURE.format(5) + "<pre>" + "code\n" * 200 + "</pre>"),
+        "chapters/02_b": (
+            "second",
+            "Not this title",
+            FIGURE.format(5) + "<div class='highlight'><pre>" + "code\n" * 200 + "</pre></div>",
+        ),
         "book/c": ("third", "The third", '<p id="same">Third same.</p><button>Press</button>'),
     }
     for name, (key, title, body) in pages.items():

@@ -7,6 +7,7 @@ import gzip
 import json
 import os
 import re
+import shutil
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -359,3 +360,34 @@ def test_on_colab_a_first_cell_installs_the_package_once(tmp_path, capsys):
     assert second == {"id": "cell-0"}
     assert prepare_launch.main([], tmp_path) == 1 and "address" in capsys.readouterr().err
     assert prepare_launch.main(["https://github.com/one/two"], tmp_path / "none") == 1
+
+
+@site
+def test_the_zipped_site_works_from_files_without_a_network(browser, tmp_path):
+    archive = shutil.make_archive(str(tmp_path / "book"), "zip", SITE)
+    shutil.unpack_archive(archive, tmp_path / "elsewhere")
+    context = browser.new_context(offline=True)
+    context.set_default_timeout(60_000)
+    tab, faults = context.new_page(), []
+    tab.on("pageerror", lambda error: faults.append(error.message))
+    tab.on("request", lambda request: request.url.startswith(("file:", "data:", "blob:")) or faults.append(request.url))
+    tab.goto((tmp_path / "elsewhere" / "index.html").as_uri())
+    tab.wait_for_selector("#playground svg")
+    before = tab.locator("#playground").inner_text()
+    tab.locator("#playground input[type=range]").first.press("PageUp")
+    assert tab.locator("#playground").inner_text() != before
+    tab.locator(".bd-sidebar-primary a", has_text="core sets").first.click()
+    tab.wait_for_url("**/chapters/04_core_sets.html")
+    assert tab.evaluate("() => MathJax.startup.promise.then(() => document.fonts.ready).then(() => true)")
+    assert tab.locator("article mjx-container").count() > 50
+    assert tab.evaluate("[...document.fonts].some(f => f.family.startsWith('MJX') && f.status === 'loaded')")
+    assert tab.locator(FORMULA_FAULTS).count() == 0
+    tab.goto((tmp_path / "elsewhere" / "search.html").as_uri() + "?q=hypergrid")
+    tab.wait_for_selector("#search-results li a")
+    tab.wait_for_function("document.querySelector('#search-results').textContent.includes('Search finished')")
+    assert faults == []
+    found = tab.locator("#search-results li a", has_text="rounding").first
+    found.click()
+    tab.wait_for_selector("article h1")
+    assert "search" not in tab.url
+    context.close()

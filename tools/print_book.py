@@ -32,15 +32,15 @@ FIT = """([width, height]) => {
     if (needed > room + 1) box.style.zoom = room / needed;
   }
   const short = 'pre, .admonition, .proof, dl.py > dt';
-  const whole = 'figure, table, tr, div.math, .cell_output, .frames, .playground, .calculator';
+  const whole = 'figure, table, tr, div.math, .cell_output:not(:has(figure)), .frames, .playground, .calculator';
   for (const box of document.querySelectorAll(`.bd-article :is(${short}, ${whole})`)) {
     const limit = height * (box.matches(short) ? 0.3 : 0.95);
     box.classList.toggle('kept', box.getBoundingClientRect().height < limit);
   }
 }"""
-# What a reader of the paper would miss: what is folded, and what reaches beyond the column.
+# What a reader of the paper would miss: what is folded (the cart-pole is not for paper, and says so), and what is cut.
 FOLDED = """() => [...document.querySelectorAll('.bd-article :is(details, .cell, .admonition, pre, figure)')].filter(
-  box => box.matches('details:not([open])') || !box.getClientRects().length
+  box => box.matches('details:not([open])') || (!box.getClientRects().length && !box.closest('.cartpole'))
 ).map(box => box.textContent.trim().slice(0, 60))"""
 WIDE = """width => [...document.querySelectorAll('.bd-article *')].filter(box => {
   if (box.closest('mjx-assistive-mml, .visually-hidden, svg *')) return false;
