@@ -30,8 +30,14 @@ def side_by_side(functions, rounds):
     return [min(column) for column in zip(*times)]
 
 
+@pytest.fixture(scope="session")
+def origin():
+    """Where the run comes from, before its records change the working tree."""
+    return provenance()
+
+
 @pytest.fixture
-def compare(benchmark, request):
+def compare(benchmark, request, origin):
     """Time a function beside its peers and keep a row for each: `compare(what, ours, {peer: (f, goal)}, rounds)`."""
     rows = []
 
@@ -50,5 +56,5 @@ def compare(benchmark, request):
         path = RESULTS / f"{name}.json"
         record = {"date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"), "rows": rows}
         part = path.with_suffix(f".{os.getpid()}.part")
-        part.write_text(json.dumps(record | {"provenance": provenance()}, indent=1) + "\n", encoding="utf-8")
+        part.write_text(json.dumps(record | {"provenance": origin}, indent=1) + "\n", encoding="utf-8")
         os.replace(part, path)
