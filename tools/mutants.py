@@ -33,23 +33,23 @@ RESULTS = ROOT / "_build" / "mutants"
 SEED = 20261128
 SLOW = 4.0  # Slower tests are left out: a survivor would cost minutes. Seconds.
 MEMORY = 8 << 30
-THEORY = ("theory", "theory_rl", "theory_sharper")
+THEORY = ("interface", "theory", "theory_rl", "theory_sharper")
 TESTS = {
-    "rounding": ("rounding",),
-    "randomness": ("randomness",),
-    "ridge": ("ridge", "second_moment_weights"),
-    "second_moment": ("second_moment", "second_moment_weights"),
-    "core_set": ("core_set",),
-    "lsvi": ("lsvi",),
-    "lsvi_ucb": ("lsvi_ucb",),
-    "lsvi_ucb_data": ("lsvi_ucb",),
-    "linear_mdp": ("linear_mdp",),
-    "counts": ("linear_mdp",),
-    "fitted_q": ("fitted_q",),
-    "replicability": ("replicability",),
-    "features": ("features", "fitted_q"),
-    "certify": ("certify",),
-    "pilot": ("pilot",),
+    "rounding": ("interface", "rounding"),
+    "randomness": ("interface", "randomness"),
+    "ridge": ("interface", "ridge", "second_moment_weights"),
+    "second_moment": ("interface", "second_moment", "second_moment_weights"),
+    "core_set": ("interface", "core_set"),
+    "lsvi": ("interface", "lsvi"),
+    "lsvi_ucb": ("interface", "lsvi_ucb"),
+    "lsvi_ucb_data": ("interface", "lsvi_ucb"),
+    "linear_mdp": ("interface", "linear_mdp"),
+    "counts": ("interface", "linear_mdp"),
+    "fitted_q": ("interface", "fitted_q"),
+    "replicability": ("interface", "replicability"),
+    "features": ("interface", "features", "fitted_q"),
+    "certify": ("interface", "certify"),
+    "pilot": ("interface", "pilot"),
     "theory/linear": THEORY,
     "theory/rounding": THEORY,
     "theory/lsvi": THEORY,
@@ -192,7 +192,7 @@ def time_tests(module, source):
 
     Returns the seconds of each test, and the time allowed for a mutant.
     """
-    file = RESULTS / f"{module.replace('/', '_')}.times.json"
+    file = RESULTS / f"{'-'.join(TESTS[module])}.times.json"
     if not file.exists():
         must_pass(module, source, {}, 1200)
         (RESULTS / "report.json").rename(file)
