@@ -40,6 +40,11 @@ def test_what_is_given_is_kept_read_only_and_the_tables_follow_from_it():
         mdp.features[0, 0, 0] = 1
 
 
+def only_at(place, value, array):
+    array[place] = value
+    return array
+
+
 def broken(change):
     features, measures, rewards, initial = parts(LinearMDP.tabular(*tabular_parts()))
     arrays = {"features": features, "measures": measures, "rewards": rewards, "initial": initial}
@@ -157,6 +162,8 @@ def test_a_stochastic_policy_averages_over_its_actions_and_occupancy_gives_the_s
         (np.full((5, 7), 0.5), "no action"),
         (np.zeros((7, 5), dtype=int), r"policy must have shape"),
         (np.full((5, 7, 3), 0.3), r"stage h=0, state 0 is no distribution"),
+        (only_at((3, 2), 3, np.zeros((5, 7), dtype=int)), r"policy at stage h=3, state 2 is 3, no action"),
+        (only_at((3, 2), 0.0, np.full((5, 7, 3), 1 / 3)), r"policy at stage h=3, state 2 is no distribution"),
     ],
 )
 def test_policies_that_are_none_are_refused(policy, message):
@@ -301,6 +308,10 @@ def test_the_stated_error_of_the_limits_beyond_int64():
         assert np.abs(stats.binom.pmf(k, n, p) - stats.poisson.pmf(k, n * p)).sum() / 2 <= p
 
 
+def test_no_rows_have_no_counts(rng):
+    assert multinomial_counts([], np.empty((0, 3)), rng).shape == (0, 3)
+
+
 @pytest.mark.parametrize(("n", "p"), [(1e20, 0.3), (1e20, 0.01), (1e30, 1e-9), (1e60, 0.5)])
 def test_draws_in_the_normal_limit_have_the_right_law(n, p, rng):
     draws = _limit_binomial(np.full(4000, n), np.full(4000, p), rng)
@@ -369,8 +380,16 @@ def test_equal_values_give_the_smallest_action_whatever_their_last_bits():
     assert greedy_actions([0.3, 0.1 + 0.2]) == 0 and greedy_actions([0.1 + 0.2, 0.3]) == 0
     assert {int(greedy_actions([0.0, 0.0, 0.0])) for _ in range(100)} == {0}
     assert greedy_actions([0.0, 1e-6]) == 1
+    assert greedy_actions([0.0, 1e9]) == 1, "where the tolerance is below the spacing of floats"
     tied = LinearMDP.tabular(np.ones((2, 1, 3, 1)), np.full((2, 1, 3), 0.5), [1.0])
     assert (tied.optimal_values().policy == 0).all()
+
+
+def test_noise_below_zero_within_the_tolerance_leaves_probabilities():
+    noisy = np.array([[[[1 + 1e-10, -1e-10]], [[0.5, 0.5]]]])
+    mdp = LinearMDP.tabular(noisy, np.zeros((1, 2, 1)), [1 + 1e-10, -1e-10])
+    assert mdp.transitions[0, 0, 0].tolist() == [1.0, 0.0]
+    assert mdp.occupancy(np.zeros((1, 2), dtype=int))[0, :, 0].tolist() == [1.0, 0.0]
 
 
 # Gymnasium.
