@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from rrl import LinearMDP
-from rrl.counts import EXACT_PIECE, NORMAL_VARIANCE, _limit_binomial, multinomial_counts
+from rrl.counts import EXACT_PIECE, NORMAL_VARIANCE, _limit_binomial, cumulative, multinomial_counts
 from rrl.linear_mdp import greedy_actions
 
 ALARM = 1e-6
@@ -310,6 +310,14 @@ def test_the_stated_error_of_the_limits_beyond_int64():
 
 def test_no_rows_have_no_counts(rng):
     assert multinomial_counts([], np.empty((0, 3)), rng).shape == (0, 3)
+    assert not small().sample_counts(0, np.zeros((7, 3), dtype=int), rng).any()
+
+
+def test_cumulative_probabilities_are_exactly_one_from_the_last_possible_value_on():
+    tenths = np.concatenate([np.full(10, 0.1), np.zeros(3)])
+    assert np.cumsum(tenths)[9] < 1
+    assert cumulative(tenths)[9:].tolist() == [1.0] * 4 and cumulative(tenths)[8] == pytest.approx(0.9)
+    assert cumulative(np.array([[1.0, 0.0], [0.0, 1.0]])).tolist() == [[1.0, 1.0], [0.0, 1.0]]
 
 
 @pytest.mark.parametrize(("n", "p"), [(1e20, 0.3), (1e20, 0.01), (1e30, 1e-9), (1e60, 0.5)])
