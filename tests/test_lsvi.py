@@ -239,6 +239,7 @@ def test_the_sharp_lemma_c_1_is_tight():
     [
         ({"n_samples": 0}, "n_samples must be at least 1, got 0"),
         ({"n_samples": 1.5}, "n_samples must be a whole number"),
+        ({"n_samples": 2.0**53 - 1}, "n_samples must be a whole number"),
         ({"n_samples": True}, "n_samples must be a whole number"),
         ({"n_samples": np.inf}, "n_samples must be a whole number"),
         ({"penalty": -1e-9}, "penalty must be a finite number >= 0, got -1e-09"),
@@ -266,6 +267,13 @@ def test_counts_are_exact_while_they_fit_an_integer():
     assert _design_counts(np.array([0.5, 0.25]), 2**62 + 2**12).tolist() == [2**61 + 2**11, 2**60 + 2**10]
     for samples in (2**63, 1.5 * 2**63):
         assert _design_counts(np.ones(1), samples).dtype == np.float64
+
+
+def test_a_float_of_samples_is_taken_from_where_floats_are_whole_numbers():
+    mdp = model()
+    core = g_optimal_design(mdp.features)
+    one, two = (run(mdp, core, n_samples=n) for n in (2**53, 2.0**53))
+    assert one.fingerprint() == two.fingerprint()
 
 
 def test_bad_generative_models_are_refused():

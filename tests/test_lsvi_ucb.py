@@ -362,7 +362,8 @@ def test_an_episode_that_outlasts_the_horizon_is_left_there():
         ({"n_trajectories": 0}, "n_trajectories must be a whole number >= 1"),
         ({"n_trajectories": 2.5}, "n_trajectories must be a whole number >= 1"),
         ({"n_trajectories": np.nan}, "n_trajectories must be a whole number >= 1"),
-        ({"beta": -1.0}, "beta must be a finite number >= 0, got -1.0"),
+        ({"n_trajectories": 2.0**53 - 1}, "n_trajectories must be a whole number >= 1"),
+        ({"beta": -1e-9}, "beta must be a finite number >= 0, got -1e-09"),
         ({"penalty": np.inf}, "penalty must be a finite number >= 0, got inf"),
         ({"penalty": 0}, "penalty must be positive"),
         ({"bin_widths": 0.1}, "bin_widths must be None or a pair"),
@@ -377,6 +378,11 @@ def test_an_episode_that_outlasts_the_horizon_is_left_there():
 def test_bad_arguments_are_refused_by_name(changes, message):
     with pytest.raises(ValueError, match=message):
         run(model(), **changes)
+
+
+def test_a_float_of_trajectories_is_taken_from_where_floats_are_whole_numbers():
+    one, two = (run(model(), n_trajectories=n) for n in (2**53, 2.0**53))
+    assert one.fingerprint() == two.fingerprint()
 
 
 def test_bad_environments_and_features_are_refused():
