@@ -352,6 +352,13 @@ def test_an_episode_that_outlasts_the_horizon_is_left_there():
     assert result.codes[0].shape == (3, 3, 2) and len(result.fingerprint()) == 64
 
 
+def test_actions_may_share_their_features():
+    """Every row has norm 1; the columns have not."""
+    env = Corridor(False, False)
+    run(env, features=lambda s: np.array([[1.0, 0.0], [1.0, 0.0]]), horizon=2)
+    assert env.actions == {5}
+
+
 # Refusals.
 
 
@@ -394,6 +401,7 @@ def test_bad_environments_and_features_are_refused():
         ({"features": lambda s: np.eye(2)}, "and a horizon >= 1"),
         ({"features": lambda s: np.eye(3), "horizon": 2}, r"features must return shape \(2, d\), got \(3, 3\)"),
         ({"features": lambda s: 2 * np.eye(2), "horizon": 2}, "norms of at most 1, got 2 at 0"),
+        ({"features": lambda s: [[0.0, 0.0], [0.8, 0.8]], "horizon": 2}, "norms of at most 1, got 1.13137 at 0"),
         ({"features": lambda s: np.full((2, 2), np.nan), "horizon": 2}, r"features\(observation\) holds nan"),
     ]:
         with pytest.raises(ValueError, match=message):
