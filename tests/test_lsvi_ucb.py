@@ -399,6 +399,7 @@ def test_bad_environments_and_features_are_refused():
     for changes, message in [
         ({"horizon": 2}, "needs features"),
         ({"features": lambda s: np.eye(2)}, "and a horizon >= 1"),
+        ({"features": lambda s: np.eye(2), "horizon": 0}, "and a horizon >= 1"),
         ({"features": lambda s: np.eye(3), "horizon": 2}, r"features must return shape \(2, d\), got \(3, 3\)"),
         ({"features": lambda s: 2 * np.eye(2), "horizon": 2}, "norms of at most 1, got 2 at 0"),
         ({"features": lambda s: [[0.0, 0.0], [0.8, 0.8]], "horizon": 2}, "norms of at most 1, got 1.13137 at 0"),
