@@ -222,31 +222,26 @@ def changed_line(source, mutant):
 
 
 def try_module(module, size, seed):
-    """Try a sample of mutants of one module and keep what came out."""
+    """Try a sample of mutants of one module; what was killed before, with the same source, is not tried again."""
     source = (ROOT / "rrl" / f"{module}.py").read_text()
     chosen, total, left_out = sample(source, size, seed)
     file = RESULTS / f"{module.replace('/', '_')}.json"
-    old = json.loads(file.read_text())["mutants"] if file.exists() else []
-    known = {(m["operator"], m["before"], m["after"], m["line"]): m for m in old if m["outcome"] != "survived"}
-    seconds, mutants = None, []
+    kept = json.loads(file.read_text()) if file.exists() else {}
+    tried = kept["mutants"] if kept.get("source") == source else {}
+    seconds = None
     for name, occurrence in chosen:
-        mutant = mutate_code(source, get_operator(name)(), occurrence)
-        line, before, after = changed_line(source, mutant)
-        record = known.get((name, before, after, line))
-        if record is None:
+        mutant = f"{name} {occurrence}"
+        if tried.get(mutant, {"outcome": "survived"})["outcome"] == "survived":
             if seconds is None:
                 seconds, allowed = time_tests(module, source)
+            changed = mutate_code(source, get_operator(name)(), occurrence)
+            line, before, after = changed_line(source, changed)
             start = time.monotonic()
-            result = outcome(module, mutant, seconds, allowed)
-            record = {"line": line, "operator": name, "before": before, "after": after, "outcome": result}
+            result = outcome(module, changed, seconds, allowed)
             print(f"{module}:{line} {result} {time.monotonic() - start:.1f} s: {before}  ->  {after}", flush=True)
-        mutants.append(record)
-        rest = [m for m in old if m["outcome"] == "survived" and m not in mutants]
-        data = {"places": total, "left_out": left_out, "mutants": mutants + rest}
-        file.write_text(json.dumps(data, indent=1, ensure_ascii=False))
-    data["mutants"] = mutants
-    file.write_text(json.dumps(data, indent=1, ensure_ascii=False))
-    return data
+            tried[mutant] = {"outcome": result, "line": line, "before": before, "after": after}
+            file.write_text(json.dumps({"source": source, "mutants": tried}, indent=1, ensure_ascii=False))
+    return total, left_out, [tried[f"{name} {occurrence}"]["outcome"] for name, occurrence in chosen]
 
 
 def limits(killed, tried, alarm=0.05):
@@ -266,10 +261,9 @@ def main():
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     rows = []
     for module in options.modules or list(TESTS):
-        data = try_module(module, options.sample, options.seed)
-        outcomes = [mutant["outcome"] for mutant in data["mutants"]]
+        total, left_out, outcomes = try_module(module, options.sample, options.seed)
         killed = sum(result != "survived" for result in outcomes)
-        rows.append((module, data["places"], data["left_out"], len(outcomes), killed, outcomes.count("timeout")))
+        rows.append((module, total, left_out, len(outcomes), killed, outcomes.count("timeout")))
     print("\n| module | places | silent | tried | killed | by time | score, 95 % interval |\n|-|-|-|-|-|-|-|")
     for module, total, silent, tried, killed, late in [*rows, ("all", *(map(sum, zip(*[row[1:] for row in rows]))))]:
         low, high = limits(killed, tried)
