@@ -151,10 +151,12 @@ class FastestFirst:
         self.timed[report.nodeid] = self.timed.get(report.nodeid, 0) + report.duration
 
 
-def run_tests(module, source, seconds, report):
+def run_tests(module, source, seconds, report, timeout):
     """Import `source` as `module` and run its tests; runs in a process of its own."""
     os.setsid()
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    # Also where nobody is left to stop it.
+    resource.setrlimit(resource.RLIMIT_CPU, (int(timeout) + 1,) * 2)
     null = os.open(os.devnull, os.O_RDWR)
     log = os.open(report.with_suffix(".log"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     for number, handle in enumerate((null, log, log)):
@@ -176,7 +178,9 @@ def run_tests(module, source, seconds, report):
 def outcome(module, source, seconds, timeout):
     """What the tests say of one mutant, in a forked process that cannot outlive its time."""
     report = RESULTS / "report.json"
-    process = multiprocessing.get_context("fork").Process(target=run_tests, args=(module, source, seconds, report))
+    process = multiprocessing.get_context("fork").Process(
+        target=run_tests, args=(module, source, seconds, report, timeout)
+    )
     process.start()
     process.join(timeout)
     late = process.is_alive()
