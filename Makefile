@@ -16,7 +16,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 	then echo $$p; break; fi; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup book notebook try serve pdf zip slides assignments test lint bench lock clean
+.PHONY: help setup book notebook try serve pdf zip slides assignments test lint bench mutants lock clean
 
 help: ## show this list
 	@echo "Replicable RL: book and package. Commands:"
@@ -81,6 +81,11 @@ test: $(READY) ## run the tests with branch coverage
 	@echo "==> Running the tests"
 	@OMP_NUM_THREADS=1 $(PY) -m pytest -n $(JOBS) -p no:benchmark --cov --cov-report=term --cov-fail-under=95
 	@echo "==> Done: all tests passed"
+
+mutants: $(READY) ## change the core at random and see whether the tests notice (see tests/MUTANTS.md)
+	@$(PY) -c 'import cosmic_ray' 2>/dev/null || { echo "error: Cosmic Ray is not installed; run" \
+	  "'$(PY) -m pip install -c requirements.lock cosmic-ray==8.7.0' first" >&2; exit 1; }
+	@OMP_NUM_THREADS=1 $(PY) tools/mutants.py $(NAME) $(if $(SAMPLE),--sample $(SAMPLE))
 
 lint: $(READY) ## check style
 	@$(PY) -m ruff check .

@@ -123,7 +123,7 @@ def multinomial_counts(counts, probabilities, rng):
         nodes = nodes[:, : left.shape[1]]
         drawn = _binomial(nodes.ravel(), share.ravel(), rng).reshape(nodes.shape)
         halves = np.stack([drawn, nodes - drawn], axis=2)
-        nodes = np.where((left > right)[..., None], halves[..., ::-1], halves).reshape(rows, -1)
+        nodes = np.where((left > right)[..., None], halves[..., ::-1], halves).reshape(rows, level.shape[1])
     return nodes[:, :m]
 
 

@@ -106,7 +106,8 @@ class RandomFourierFeatures(TransformerMixin, BaseEstimator):
             raise ValueError(f"scale must hold {X.shape[1]} positive numbers, got {self.scale!r}")
         # Row by row over frequencies, so that more features extend the same list.
         uniform = shared_uniform(self.shared_seed, ("fourier", self.key), (self.n_features // 2, X.shape[1]))
-        normal = ndtri(uniform + 2.0**-54)
+        # Half a step up, so that 0 is not minus infinity; the largest draw would then be 1.
+        normal = ndtri(np.minimum(uniform + 2.0**-54, 1 - 2.0**-53))
         self.frequencies_ = normal.T / (self.length_scale * scale[:, None])
         return self
 

@@ -112,8 +112,12 @@ class ReplicableSecondMoment(BaseEstimator):
     bin_width : {"theorem", "printed"}, float or None, default="theorem"
         The paper's alpha: from Theorem 3.3 with the repaired constant, as printed, a number, or no
         rounding (``codes_`` is then None).
-    epsilon, delta, rho : float
-        Accuracy (Frobenius), failure probability, replicability parameter; rho > 2 delta.
+    epsilon : float, default=0.1
+        Accuracy (Frobenius); like the next two it serves the first two widths only.
+    delta : float, default=0.01
+        Failure probability.
+    rho : float, default=0.1
+        Replicability parameter, above 2 delta.
     shared_seed : int, default=0
         The paper's random string r.
     n_rounds : int, default=1

@@ -69,6 +69,10 @@ def test_the_limits_hold_exactly_the_values_against_which_no_bet_has_won(k, n, c
     assert mirrored == pytest.approx((1 - high, 1 - low), abs=1e-12)
 
 
+def test_one_pair_excludes_nothing_at_a_confidence_next_to_one():
+    assert anytime_limits(0, 1, 1 - 2.0**-53) == (0.0, 1.0)
+
+
 def test_limits_for_all_times_are_wider_than_the_exact_ones_for_one_time():
     for k, n in [(0, 30), (3, 30), (50, 1000)]:
         upper = anytime_limits(k, n)[1]

@@ -113,6 +113,15 @@ def test_a_core_set_that_does_not_span_has_no_constant():
     assert core_set_constant(CoreSet(np.array([0]), np.ones(1), 1.0), np.eye(2)) == np.inf
 
 
+def test_a_feature_that_is_always_zero_changes_nothing():
+    features = points(4, 20, 3)
+    wider = np.hstack([features, np.zeros((20, 1))])
+    for method in (g_optimal_design, barycentric_spanner):
+        core, same = method(features), method(wider)
+        assert core.indices.tolist() == same.indices.tolist()
+        np.testing.assert_allclose(same.weights, core.weights, atol=1e-9)
+
+
 def test_indices_refer_to_pairs_of_a_linear_mdp():
     mdp = LinearMDP.simplex(n_states=5, n_actions=3, dim=4, horizon=2, rng=np.random.default_rng(0))
     for core in (g_optimal_design(mdp.features), barycentric_spanner(mdp.features)):

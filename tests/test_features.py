@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import norm
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from rrl import RandomFourierFeatures
@@ -50,6 +51,13 @@ def test_frequencies_depend_on_seed_and_key_only(rng):
     assert (more.frequencies_[:, :4] == one.frequencies_).all()
     for other in (RandomFourierFeatures(8, shared_seed=5), RandomFourierFeatures(8, shared_seed=4, key=("b",))):
         assert not (other.fit(np.zeros((1, 3))).frequencies_ == one.frequencies_).any()
+
+
+def test_the_smallest_and_the_largest_draw_give_finite_frequencies(monkeypatch):
+    draws = np.array([[0.0, 0.5, 1 - 2.0**-53]])
+    monkeypatch.setattr("rrl.features.shared_uniform", lambda seed, key, shape: draws)
+    features = RandomFourierFeatures(2).fit(np.zeros((1, 3)))
+    np.testing.assert_allclose(features.frequencies_[:, 0], norm.ppf([2.0**-54, 0.5, 1 - 2.0**-53]), atol=1e-15)
 
 
 @given(st.integers(1, 60), st.integers(1, 12))

@@ -60,6 +60,14 @@ def test_every_round_is_scikit_learns_ridge_and_the_rounding(rng, features, widt
         assert q.codes_ is None and q.history_codes_ is None
 
 
+def test_one_action_and_one_round_are_ridge_regression_on_the_rewards():
+    s = np.array([[0], [0], [1]])
+    q = ReplicableFittedQ(OneHot(2), 1, n_rounds=1, penalty=0.25, bin_width=None)
+    q.fit(s, np.zeros(3, dtype=int), np.array([1.0, 0.0, 3.0]), s, np.zeros(3, dtype=bool))
+    # (G + 0.25 I)^-1 b with G = diag(2, 1) / 3 and b = (1, 3) / 3.
+    np.testing.assert_allclose(q.weights_, [[(1 / 3) / (2 / 3 + 0.25), 1 / (1 / 3 + 0.25)]])
+
+
 def test_tabular_without_penalty_is_value_iteration():
     # Case 30: states 0 -> 1 -> end; action 0 stays, action 1 moves; a time limit is not an end.
     s = np.array([[0], [0], [1], [1]])

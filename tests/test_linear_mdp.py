@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from rrl import LinearMDP
-from rrl.counts import EXACT_PIECE, NORMAL_VARIANCE, _limit_binomial, multinomial_counts
+from rrl.counts import EXACT_PIECE, NORMAL_VARIANCE, _limit_binomial, cumulative, multinomial_counts
 from rrl.linear_mdp import greedy_actions
 
 ALARM = 1e-6
@@ -38,6 +38,11 @@ def test_what_is_given_is_kept_read_only_and_the_tables_follow_from_it():
     assert np.allclose(mdp.transitions.sum(axis=3), 1, atol=1e-14)
     with pytest.raises(ValueError, match="read-only"):
         mdp.features[0, 0, 0] = 1
+
+
+def only_at(place, value, array):
+    array[place] = value
+    return array
 
 
 def broken(change):
@@ -157,6 +162,8 @@ def test_a_stochastic_policy_averages_over_its_actions_and_occupancy_gives_the_s
         (np.full((5, 7), 0.5), "no action"),
         (np.zeros((7, 5), dtype=int), r"policy must have shape"),
         (np.full((5, 7, 3), 0.3), r"stage h=0, state 0 is no distribution"),
+        (only_at((3, 2), 3, np.zeros((5, 7), dtype=int)), r"policy at stage h=3, state 2 is 3, no action"),
+        (only_at((3, 2), 0.0, np.full((5, 7, 3), 1 / 3)), r"policy at stage h=3, state 2 is no distribution"),
     ],
 )
 def test_policies_that_are_none_are_refused(policy, message):
@@ -301,6 +308,18 @@ def test_the_stated_error_of_the_limits_beyond_int64():
         assert np.abs(stats.binom.pmf(k, n, p) - stats.poisson.pmf(k, n * p)).sum() / 2 <= p
 
 
+def test_no_rows_have_no_counts(rng):
+    assert multinomial_counts([], np.empty((0, 3)), rng).shape == (0, 3)
+    assert not small().sample_counts(0, np.zeros((7, 3), dtype=int), rng).any()
+
+
+def test_cumulative_probabilities_are_exactly_one_from_the_last_possible_value_on():
+    tenths = np.concatenate([np.full(10, 0.1), np.zeros(3)])
+    assert np.cumsum(tenths)[9] < 1
+    assert cumulative(tenths)[9:].tolist() == [1.0] * 4 and cumulative(tenths)[8] == pytest.approx(0.9)
+    assert cumulative(np.array([[1.0, 0.0], [0.0, 1.0]])).tolist() == [[1.0, 1.0], [0.0, 1.0]]
+
+
 @pytest.mark.parametrize(("n", "p"), [(1e20, 0.3), (1e20, 0.01), (1e30, 1e-9), (1e60, 0.5)])
 def test_draws_in_the_normal_limit_have_the_right_law(n, p, rng):
     draws = _limit_binomial(np.full(4000, n), np.full(4000, p), rng)
@@ -369,8 +388,16 @@ def test_equal_values_give_the_smallest_action_whatever_their_last_bits():
     assert greedy_actions([0.3, 0.1 + 0.2]) == 0 and greedy_actions([0.1 + 0.2, 0.3]) == 0
     assert {int(greedy_actions([0.0, 0.0, 0.0])) for _ in range(100)} == {0}
     assert greedy_actions([0.0, 1e-6]) == 1
+    assert greedy_actions([0.0, 1e9]) == 1, "where the tolerance is below the spacing of floats"
     tied = LinearMDP.tabular(np.ones((2, 1, 3, 1)), np.full((2, 1, 3), 0.5), [1.0])
     assert (tied.optimal_values().policy == 0).all()
+
+
+def test_noise_below_zero_within_the_tolerance_leaves_probabilities():
+    noisy = np.array([[[[1 + 1e-10, -1e-10]], [[0.5, 0.5]]]])
+    mdp = LinearMDP.tabular(noisy, np.zeros((1, 2, 1)), [1 + 1e-10, -1e-10])
+    assert mdp.transitions[0, 0, 0].tolist() == [1.0, 0.0]
+    assert mdp.occupancy(np.zeros((1, 2), dtype=int))[0, :, 0].tolist() == [1.0, 0.0]
 
 
 # Gymnasium.

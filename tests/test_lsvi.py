@@ -9,6 +9,7 @@ from scipy import stats
 from rrl import LinearMDP, ReplicableRidge, g_optimal_design, hypergrid_round, r_lsvi, ridge_weights, theory
 from rrl.core_set import CoreSet
 from rrl.linear_mdp import greedy_actions
+from rrl.lsvi import _design_counts
 from rrl.replicability import clopper_pearson
 
 SIZES = {"n_states": 11, "n_actions": 4, "dim": 3, "horizon": 5}
@@ -238,9 +239,10 @@ def test_the_sharp_lemma_c_1_is_tight():
     [
         ({"n_samples": 0}, "n_samples must be at least 1, got 0"),
         ({"n_samples": 1.5}, "n_samples must be a whole number"),
+        ({"n_samples": 2.0**53 - 1}, "n_samples must be a whole number"),
         ({"n_samples": True}, "n_samples must be a whole number"),
         ({"n_samples": np.inf}, "n_samples must be a whole number"),
-        ({"penalty": -1.0}, "penalty must be a finite number >= 0, got -1.0"),
+        ({"penalty": -1e-9}, "penalty must be a finite number >= 0, got -1e-09"),
         ({"bin_width": 0.0}, "bin_width must be positive"),
         ({"by": "luck"}, "by must be 'counts' or 'draws', got 'luck'"),
         ({"horizon": 3}, "belong to a model given as a function"),
@@ -251,6 +253,27 @@ def test_bad_arguments_are_refused_by_name(changes, message):
     mdp = model()
     with pytest.raises(ValueError, match=message):
         run(mdp, g_optimal_design(mdp.features), **changes)
+
+
+def test_a_model_of_one_stage_is_ridge_regression_on_its_rewards():
+    core = g_optimal_design(np.eye(2))
+    settings = {"n_samples": 10, "penalty": 0.25, "bin_width": None, "features": np.eye(2), "horizon": 1}
+    result = run(lambda h, i, n, rng: (float(i), np.zeros((n, 3, 2))), core, **settings)
+    # Weights (G + 0.25 I)^-1 b with G = I / 2 and b = (0, 1) / 2.
+    np.testing.assert_allclose(result.weights, [[0.0, 0.5 / 0.75]])
+
+
+def test_counts_are_exact_while_they_fit_an_integer():
+    assert _design_counts(np.array([0.5, 0.25]), 2**62 + 2**12).tolist() == [2**61 + 2**11, 2**60 + 2**10]
+    for samples in (2**63, 1.5 * 2**63):
+        assert _design_counts(np.ones(1), samples).dtype == np.float64
+
+
+def test_a_float_of_samples_is_taken_from_where_floats_are_whole_numbers():
+    mdp = model()
+    core = g_optimal_design(mdp.features)
+    one, two = (run(mdp, core, n_samples=n) for n in (2**53, 2.0**53))
+    assert one.fingerprint() == two.fingerprint()
 
 
 def test_bad_generative_models_are_refused():

@@ -352,6 +352,13 @@ def test_an_episode_that_outlasts_the_horizon_is_left_there():
     assert result.codes[0].shape == (3, 3, 2) and len(result.fingerprint()) == 64
 
 
+def test_actions_may_share_their_features():
+    """Every row has norm 1; the columns have not."""
+    env = Corridor(False, False)
+    run(env, features=lambda s: np.array([[1.0, 0.0], [1.0, 0.0]]), horizon=2)
+    assert env.actions == {5}
+
+
 # Refusals.
 
 
@@ -362,7 +369,8 @@ def test_an_episode_that_outlasts_the_horizon_is_left_there():
         ({"n_trajectories": 0}, "n_trajectories must be a whole number >= 1"),
         ({"n_trajectories": 2.5}, "n_trajectories must be a whole number >= 1"),
         ({"n_trajectories": np.nan}, "n_trajectories must be a whole number >= 1"),
-        ({"beta": -1.0}, "beta must be a finite number >= 0, got -1.0"),
+        ({"n_trajectories": 2.0**53 - 1}, "n_trajectories must be a whole number >= 1"),
+        ({"beta": -1e-9}, "beta must be a finite number >= 0, got -1e-09"),
         ({"penalty": np.inf}, "penalty must be a finite number >= 0, got inf"),
         ({"penalty": 0}, "penalty must be positive"),
         ({"bin_widths": 0.1}, "bin_widths must be None or a pair"),
@@ -379,6 +387,11 @@ def test_bad_arguments_are_refused_by_name(changes, message):
         run(model(), **changes)
 
 
+def test_a_float_of_trajectories_is_taken_from_where_floats_are_whole_numbers():
+    one, two = (run(model(), n_trajectories=n) for n in (2**53, 2.0**53))
+    assert one.fingerprint() == two.fingerprint()
+
+
 def test_bad_environments_and_features_are_refused():
     env = Corridor(False, False)
     with pytest.raises(TypeError, match="mdp must be a LinearMDP or an environment"):
@@ -386,8 +399,10 @@ def test_bad_environments_and_features_are_refused():
     for changes, message in [
         ({"horizon": 2}, "needs features"),
         ({"features": lambda s: np.eye(2)}, "and a horizon >= 1"),
+        ({"features": lambda s: np.eye(2), "horizon": 0}, "and a horizon >= 1"),
         ({"features": lambda s: np.eye(3), "horizon": 2}, r"features must return shape \(2, d\), got \(3, 3\)"),
         ({"features": lambda s: 2 * np.eye(2), "horizon": 2}, "norms of at most 1, got 2 at 0"),
+        ({"features": lambda s: [[0.0, 0.0], [0.8, 0.8]], "horizon": 2}, "norms of at most 1, got 1.13137 at 0"),
         ({"features": lambda s: np.full((2, 2), np.nan), "horizon": 2}, r"features\(observation\) holds nan"),
     ]:
         with pytest.raises(ValueError, match=message):

@@ -43,6 +43,18 @@ def test_several_entries_and_a_large_rho_meet_the_exact_law_averaged_over_fresh_
     assert np.abs(one - two).sum(axis=1).mean() / 0.6 > 1.2 * pilot.bin_width
 
 
+def test_equal_entries_meet_the_exact_law_where_the_union_bound_is_far_off():
+    """Fifty copies of one number, rho = 0.9: even at half the union bound's width fewer pairs disagree."""
+    pilot = pilot_bin_width(lambda c: np.full(50, share(c)), [70, 30], rho=0.9, rng=np.random.default_rng(3))
+    assert pilot.predicted == pytest.approx(0.9, rel=1e-4)
+
+
+def test_half_of_rho_is_kept_for_the_widths():
+    shared = own_pilot(1, 0, rho=0.2, n_resamples=64)[1]
+    alone = own_pilot(1, None, rho=0.1, n_resamples=64)[1]
+    assert shared.smallest == alone.smallest > own_pilot(1, None, rho=0.2, n_resamples=64)[1].smallest
+
+
 def test_a_number_of_rows_is_one_count_each():
     rows = np.random.default_rng(0).normal(size=50)
     both = [

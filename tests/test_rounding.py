@@ -185,13 +185,28 @@ def test_a_far_upper_bound_changes_no_code():
     np.testing.assert_array_equal(near.values, far.values)
 
 
-def test_the_top_edge_joins_the_last_cell_also_when_whole_bins_end_there():
+@pytest.mark.parametrize(("bins", "middle"), [(0, 0.5), (1, 0.5), (3, 2.5)])
+def test_the_top_edge_joins_the_last_cell_also_when_whole_bins_end_there(bins, middle):
     seed = seed_with_offset(0.3, 0.7)
     offset = float(shared_uniform(seed, ("hypergrid", ()), ()))
-    end = offset + 3
-    top, below = (hypergrid_round(x, 1, shared_seed=seed, bounds=(0, end)) for x in (end, end - 0.5))
-    assert top.codes == below.codes == 2
-    assert top.values == below.values == offset + 2.5
+    end = offset + bins
+    top, below = (hypergrid_round(x, 1, shared_seed=seed, bounds=(0, end)) for x in (end, end - 0.25))
+    assert top.codes == below.codes == bins - 1
+    # Without a whole bin there is one cell, cut off at both ends.
+    assert top.values == below.values == pytest.approx(offset + middle if bins else offset * middle)
+
+
+@pytest.mark.parametrize(
+    ("a", "bounds", "message"),
+    [
+        ([0.5, np.nan, np.inf], None, r"a holds nan at index \(1,\)"),
+        ([0.5, 2.0, 3.0], (0, 1), r"a holds 2.0 at index \(1,\), outside bounds"),
+        ([0.5, 1e16, 1e17], None, r"too fine for the entry 1e\+16 at index \(1,\)"),
+    ],
+)
+def test_of_several_bad_entries_the_first_is_named(a, bounds, message):
+    with pytest.raises(ValueError, match=message):
+        hypergrid_round(a, 0.1, shared_seed=0, bounds=bounds)
 
 
 def test_one_bin_wider_than_the_bounds_is_one_cell_or_two():

@@ -31,7 +31,7 @@ def _counts(actions):
     return (actions[:, :, None] == np.arange(actions.max() + 1)).sum(0)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ActionAgreement:
     """Agreement of R runs on N states.
 

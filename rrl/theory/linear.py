@@ -164,7 +164,7 @@ def fixed_design_sample_size(
         Core-set constant of Definition 3.1.
     epsilon, delta, rho : float
         Accuracy, failure probability, replicability parameter; rho > 2 delta.
-    theta_norm, label_bound : float
+    theta_norm, label_bound : float, default=1.0
         Norm of the true weights and the paper's Y.
     weight_bound : float, optional
         The paper's B; by default :func:`ridge_weight_bound` at the theorem's penalty.
