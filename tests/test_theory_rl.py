@@ -102,6 +102,14 @@ def test_the_corrected_parameters_meet_every_demand(d, H, epsilon, rho, share, b
     assert 2 * H * p.n_rounds * p.rho_est == pytest.approx(rho / 2) and p.rho_est > 2 * p.delta_est
 
 
+@pytest.mark.parametrize(("d", "H", "beta"), [(1, 1, None), (1, 5, None), (2, 2, 1e-3)])
+def test_where_ridge_asks_for_most_its_count_is_the_count(d, H, beta):
+    """Theorem 3.1 with targets up to 1 + H, whose minimiser has norm at most (1 + H) / (2 sqrt(lambda / T))."""
+    p = theory.ucb_parameters(d, H, 0.9, 0.01, 0.5, beta=beta)
+    ridge = theory.ridge_sample_size(d, p.delta_w, p.delta_est, p.rho_est, p.penalty / p.n_rounds, label_bound=1 + H)
+    assert p.log10_n_trajectories == pytest.approx(math.log10(ridge) - math.log10(p.n_rounds), abs=1e-9)
+
+
 def test_the_number_of_rounds_solves_its_equation():
     p = theory.ucb_parameters(3, 5, 0.4, 0.01, 0.1)
     half = 4 * p.beta * 5 * math.sqrt((1 + 1 / p.penalty) * 3 * math.log1p(p.n_rounds / p.penalty) / p.n_rounds)
