@@ -360,6 +360,29 @@ def test_ctrl_c_stops_workers_and_kernels_at_once(tree, moment):
     assert not (tree / "chapters" / "01.ipynb").exists()
 
 
+def test_a_killed_run_leaves_no_worker_and_no_kernel(tree):
+    import psutil
+
+    add(tree, "01", notebook('import os, time\nopen("../pid", "w").write(f"{os.getpid()} ")\ntime.sleep(300)'))
+    code = "import run_notebooks as r; r.main(['--jobs', '1'], root=r.Path(ROOT))".replace("ROOT", repr(str(tree)))
+    command = [sys.executable, "-c", f"if __name__ == '__main__':\n    {code}"]
+    process = subprocess.Popen(command, cwd=ROOT / "tools", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        pid, deadline = tree / "pid", time.monotonic() + 60
+        while not (pid.exists() and pid.read_text().endswith(" ")):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        family = psutil.Process(process.pid).children(recursive=True)
+        assert len(family) >= 2
+    finally:
+        process.kill()
+        process.wait()
+    left = psutil.wait_procs(family, timeout=20)[1]
+    for other in left:
+        other.kill()
+    assert not left
+
+
 @pytest.mark.skipif(os.name != "posix", reason="sends a signal to itself")
 def test_a_worker_forgets_a_ctrl_c_that_waited_while_it_started():
     code = """

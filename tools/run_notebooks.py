@@ -20,7 +20,7 @@ import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from datetime import UTC, datetime
-from multiprocessing import active_children, get_context
+from multiprocessing import active_children, get_context, parent_process
 from pathlib import Path
 
 import kernel_start
@@ -290,8 +290,12 @@ def kernel_environment(folder, root=ROOT, trying=False):
 
 
 def start_worker(environment):
-    """Set variables in a worker, so that this process stays as it was, and leave Ctrl-C to this process."""
+    """Set variables in a worker only; leave Ctrl-C to this process, and end with it."""
     os.environ.update(environment)
+    if parent_process():
+        from rrl.experiments.store import end_with_parent
+
+        end_with_parent()
     if os.name == "posix":
         os.setpgrp()
         # Ignoring it forgets a Ctrl-C that waited while this worker started; the main process has its own.

@@ -266,7 +266,7 @@ class RunStore:
                 if executor is None:
                     # Forked workers would share the parent's threads and generators.
                     context = multiprocessing.get_context("spawn")
-                    executor = ProcessPoolExecutor(jobs, mp_context=context, initializer=_end_with_parent)
+                    executor = ProcessPoolExecutor(jobs, mp_context=context, initializer=end_with_parent)
                     stack.enter_context(executor)
                 waiting = [executor.submit(_work, self.folder, group, function, batch) for group in batches]
                 stack.callback(lambda: [future.cancel() for future in waiting])
@@ -292,7 +292,7 @@ class RunStore:
                     part.unlink()
 
 
-def _end_with_parent():
+def end_with_parent():
     """Let a worker end when the process that started it is gone: killed, it could not tell its workers."""
     parent = multiprocessing.parent_process()
 
