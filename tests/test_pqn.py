@@ -7,11 +7,12 @@ import time
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rrl.pqn import (
+torch = pytest.importorskip("torch")
+
+from rrl.pqn import (  # noqa: E402
     Architecture,
     PQNConfig,
     StackedQNetwork,
@@ -24,7 +25,7 @@ from rrl.pqn import (
     td_target,
     train,
 )
-from rrl.pqn.train import run_generators
+from rrl.pqn.train import run_generators  # noqa: E402
 
 SIZE = 6
 NET = Architecture(convs=((4, 3, 1),), dense=(16,), scale=255.0)
