@@ -4,7 +4,6 @@ import errno
 import functools
 import json
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -34,14 +33,6 @@ def undisturbed(folder, units):
 def start(folder, log, count):
     command = [sys.executable, HERE / "store_worker.py", folder, log, count]
     return subprocess.Popen([str(part) for part in command], cwd=HERE.parent)
-
-
-def alive(pid):
-    """Whether a process runs; one that nobody has waited for yet has ended."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 def lines(path):
@@ -166,6 +157,7 @@ def test_a_killed_process_of_the_pool_leaves_whole_records(tmp_path):
 
 def test_workers_end_with_a_killed_parent(tmp_path):
     """SIGKILL of the main process leaves no worker behind that works on for hours."""
+    psutil = pytest.importorskip("psutil")
     log = tmp_path / "log"
     script = tmp_path / "main.py"
     script.write_text(
@@ -180,17 +172,13 @@ def test_workers_end_with_a_killed_parent(tmp_path):
     began = time.monotonic()
     while len(lines(log)) < 2 and time.monotonic() - began < 120:
         time.sleep(0.05)
-    workers = [int(line) for line in lines(log)]
+    workers = [psutil.Process(int(line)) for line in lines(log)]
     main.kill()
     main.wait()
-    assert len(workers) == 2
-    began = time.monotonic()
-    while any(map(alive, workers)) and time.monotonic() - began < 60:
-        time.sleep(0.05)
-    left = [pid for pid in workers if alive(pid)]
-    for pid in left:
-        os.kill(pid, signal.SIGKILL)
-    assert not left
+    left = psutil.wait_procs(workers, timeout=60)[1]
+    for other in left:
+        other.kill()
+    assert len(workers) == 2 and not left
 
 
 def test_the_command_says_that_a_process_was_killed(tmp_path, monkeypatch, capsys):
