@@ -304,12 +304,13 @@ def test_plans():
     paper, reduced = experiment.units("paper"), experiment.units("reduced")
     assert len(paper) == 15 * 4 * 2 and len({unit_key(u) for u in paper}) == 120
     assert {u["settings"]["total_steps"] for u in paper} == {10_000_000}
+    assert {u["game"] for u in reduced} == set(experiment.GAMES)
     # The reduced scale changes nothing but the steps.
     for unit in reduced:
         same = {**unit, "settings": {**unit["settings"], "total_steps": 10_000_000}}
         assert same in paper
-    for bad in ({"scale": "tiny"}, {"scale": "paper", "games": ["chess"]}):
-        with pytest.raises(ValueError, match="must be one of"):
+    for bad, named in (({"scale": "tiny"}, "scale .* 'tiny'"), ({"games": ["breakout", "chess"]}, "games .* 'chess'")):
+        with pytest.raises(ValueError, match=named):
             experiment.units(**bad)
     with pytest.raises(ValueError, match="variant must be"):
         experiment.config("breakout", "best")

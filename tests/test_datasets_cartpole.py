@@ -370,6 +370,7 @@ def left_behind():
     return [p for p in Path().rglob("*") if p.is_file()]
 
 
+@pytest.mark.skipif(importlib.util.find_spec("d3rlpy") is None, reason="only d3rlpy's extra may ask the network")
 class TestNetwork:
     def test_no_network_gives_the_standin_and_says_so(self, standin):
         data = cartpole()
