@@ -1,6 +1,7 @@
 """Chapter 8's calculator in a real browser: the numbers of rrl.theory, by pointer and by keyboard."""
 
 import inspect
+import itertools
 import json
 import math
 from decimal import Decimal
@@ -253,6 +254,22 @@ def test_a_measurement_is_offered_and_compared(tab):
     assert tab.locator("tbody tr").count() == 4
     ratio = theory.ridge_sample_size(4, 0.1, 0.01, 0.1, 0.01) / 10**9.5
     assert float(row(tab, "corrected")[-1].replace(",", "")) == pytest.approx(ratio, rel=0.005)
+
+
+@pytest.mark.parametrize("width", [360, 390, 520, 1280])
+def test_no_two_words_of_the_line_touch(tab, width):
+    tab.set_viewport_size({"width": width, "height": 900})
+    choices = tab.evaluate("[...document.getElementById('calculator-formula').options].map((o) => o.value)")
+    for choice in choices:
+        tab.select_option("#calculator-formula", choice)
+        words = tab.evaluate(
+            "[...document.querySelectorAll('svg text')].map((t) => [t.textContent, t.getBoundingClientRect().toJSON()])"
+        )
+        assert len(words) > 2
+        for (name, a), (other, b) in itertools.combinations(words, 2):
+            apart = max(a["left"] - b["right"], b["left"] - a["right"])
+            above = max(a["top"] - b["bottom"], b["top"] - a["bottom"])
+            assert apart >= 4 or above >= -4, (choice, name, other)  # boxes are taller than their letters
 
 
 def test_no_request_leaves_the_page():

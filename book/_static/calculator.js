@@ -337,8 +337,10 @@ const Calculator = (() => {
       const parts = [element("line", { class: "axis", x1: 10, x2: wide - 10, y1: 60, y2: 60 })];
       const marks = [[RATE, "1 second"], [RATE + Math.log10(YEAR), "1 year"], [RATE + Math.log10(13.8e9 * YEAR), "age of the universe"]];
       for (const [digits, name] of most < wide / 10 ? marks : marks.slice(2)) {
+        const last = x(digits) > wide - 80;
         parts.push(element("line", { class: "mark", x1: x(digits), x2: x(digits), y1: 60, y2: 74 }));
-        parts.push(element("text", { x: x(digits), y: 90, "text-anchor": x(digits) > wide - 80 ? "end" : "middle" }, name));
+        const y = last && wide < 400 ? 106 : 90; // on a phone the last two names would touch
+        parts.push(element("text", { x: x(digits), y, "text-anchor": last ? "end" : "middle" }, name));
       }
       rows.forEach(({ digits, measured: own }) => {
         const at = x(digits);
