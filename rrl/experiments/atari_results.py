@@ -1,6 +1,7 @@
 """Figure 2 as numbers, from the records of the Atari and the MinAtar experiments."""
 
 import datetime
+import functools
 
 import numpy as np
 
@@ -14,7 +15,7 @@ __all__ = ["costs", "curves", "in_words", "q_values", "share_of_ties", "summary"
 
 TRAINED, ASKED = ("atari", "minatar"), ("atari-holdout", "minatar-holdout")
 # All runs of the protocol: the paper's, and the book's.
-WHOLE = {"atari": atari.SCALES["paper"], "minatar": minatar.SCALES["full"]}
+WHOLE = {"atari": functools.partial(atari.units, "paper"), "minatar": functools.partial(minatar.units, "full")}
 # In the order of tables and figures.
 RANK = {variant: k for k, variant in enumerate([*VARIANTS, *CHOICES])}
 
@@ -266,8 +267,7 @@ def costs(records, experiment="atari"):
             cards.setdefault(place, hardware["gpu"])
         if record["unit"]["experiment"] == experiment:
             machines.setdefault((*place, record["result"]["device"]), []).append(record)
-    paper = WHOLE[experiment]
-    paper_steps = paper["total_steps"] * paper["n_seeds"] * len(paper["games"]) * len(VARIANTS)
+    paper_steps = sum(unit["settings"]["total_steps"] for unit in WHOLE[experiment]())
     found = []
     for (processor, cores, device), own in machines.items():
         spans = []
