@@ -133,6 +133,12 @@ def test_a_share_in_words_and_a_row_as_text():
     text = summary(table(made("breakout", 2048, 3))[1])
     assert text["seeds"] == "3" and text["million steps done"] == "0.002"
     assert text["return (last 20 games)"] == "30.50 ± 1.13" and text["return, greedy games"] == "2.00 ± 0.00"
+    row = table(made("breakout", 2048, 3))[1]
+    assert text["agreement"] == f"{row['agreement']:.2f} ± {1.96 * row['standard_error']:.2f}"
+    assert " to " in text["agreement, bootstrap interval"]
+    # One pair has an agreement and no error of it: a bar of length 0 would claim certainty.
+    text = summary(table(made("breakout", 2048, 2))[1])
+    assert "±" not in text["agreement"] and text["agreement, bootstrap interval"] == "one pair"
 
 
 def test_what_is_recorded():

@@ -176,7 +176,7 @@ def in_words(share):
 
 
 def summary(row):
-    """A row of `table` as text, mean ± 1.96 standard errors over runs where there is an error.
+    """A row of `table` as text, mean ± 1.96 standard errors over runs; one pair's agreement has no error.
 
     Parameters
     ----------
@@ -187,15 +187,18 @@ def summary(row):
     -------
     dict of str to str
     """
-    low, high = row["interval"]
+    agreement, interval = f"{row['agreement']:.2f}", "one pair"
+    if len(row["seeds"]) > 2:
+        agreement += f" ± {1.96 * row['standard_error']:.2f}"
+        interval = "{:.2f} to {:.2f}".format(*row["interval"])
     return {
         "seeds": f"{len(row['seeds'])}",
         "million steps done": " to ".join(dict.fromkeys(f"{s / 1e6:.2g}" for s in row["steps"])),
         "return (last 20 games)": f"{row['final']:.2f} ± {row['final_error']:.2f}",
         "return, bootstrap interval": "{:.2f} to {:.2f}".format(*row["final_interval"]),
         "return, greedy games": f"{row['greedy']:.2f} ± {row['greedy_error']:.2f}",
-        "agreement": f"{row['agreement']:.2f} ± {1.96 * row['standard_error']:.2f}",
-        "agreement, bootstrap interval": f"{low:.2f} to {high:.2f}",
+        "agreement": agreement,
+        "agreement, bootstrap interval": interval,
         "Fleiss' kappa": f"{row['fleiss_kappa']:.2f}",
         "Cohen's kappa, mean": f"{row['cohen_kappa']:.2f}",
         "most common action's share": f"{row['majority']:.2f}",
