@@ -33,6 +33,18 @@ def slow(unit):
     return work(unit)
 
 
+def page_faults(unit):
+    """New pages of the second half of a time in which megabytes are taken and freed again and again."""
+    import resource
+
+    for again in range(20):
+        if again == 10:
+            before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        blocks = [np.ones(3_000_000, np.uint8) for _ in range(8)]
+        del blocks
+    return {"n": unit["n"], "faults": resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before}
+
+
 def endless(unit, log):
     """Write down which process this is, and stay."""
     with open(log, "a") as file:

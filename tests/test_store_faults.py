@@ -4,6 +4,7 @@ import errno
 import functools
 import json
 import os
+import platform
 import subprocess
 import sys
 import threading
@@ -251,3 +252,10 @@ def test_a_lost_dask_scheduler_is_told_and_the_rerun_goes_on(tmp_path):
     store = RunStore(folder)
     assert 2 <= len(store.records()) == len(list(folder.glob("*.json"))) < 12
     assert results(store.run(units, store_worker.work, progress=False)) == undisturbed(tmp_path / "other", units)
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="a setting of glibc")
+def test_workers_keep_freed_memory(tmp_path):
+    """Ten times 24 MB are 58,000 pages, each of them a fault where freed memory goes back to the system."""
+    records = RunStore(tmp_path).run(store_worker.units(2), store_worker.page_faults, jobs=2, progress=False)
+    assert max(record["result"]["faults"] for record in records) < 1_000

@@ -10,7 +10,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
-from .store import RunStore, unit_key
+from .store import RunStore, keep_freed_memory, unit_key
 
 __all__ = ["main"]
 
@@ -59,6 +59,7 @@ def _run(args):
     print(f"{args.experiment}, {args.scale}: {status['done']} of {status['planned']} units recorded", flush=True)
     jobs = 1 if args.experiment == "atari" else os.cpu_count() or 1
     options = {"folder": folder, "jobs": args.jobs or jobs}
+    keep_freed_memory()
     if args.experiment == "cartpole":
         options |= {"study": args.study, "source": args.data}
     elif args.experiment == "minatar":

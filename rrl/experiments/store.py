@@ -7,6 +7,7 @@ Records are only ever added: written beside, flushed to disk, then given their n
 
 import base64
 import contextlib
+import ctypes
 import datetime
 import hashlib
 import json
@@ -266,7 +267,7 @@ class RunStore:
                 if executor is None:
                     # Forked workers would share the parent's threads and generators.
                     context = multiprocessing.get_context("spawn")
-                    executor = ProcessPoolExecutor(jobs, mp_context=context, initializer=end_with_parent)
+                    executor = ProcessPoolExecutor(jobs, mp_context=context, initializer=start_worker)
                     stack.enter_context(executor)
                 waiting = [executor.submit(_work, self.folder, group, function, batch) for group in batches]
                 stack.callback(lambda: [future.cancel() for future in waiting])
@@ -301,6 +302,24 @@ def end_with_parent():
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
+
+
+def keep_freed_memory():
+    """Let glibc keep what is freed, for this process.
+
+    Torch on a CPU takes and frees megabytes at every layer; asking the system for them anew is a tenth of
+    the time of training. Other C libraries are left as they are.
+    """
+    with contextlib.suppress(AttributeError, OSError, TypeError):
+        mallopt = ctypes.CDLL(None).mallopt
+        for option, value in ((-4, 0), (-1, -1)):  # M_MMAP_MAX, M_TRIM_THRESHOLD
+            mallopt(option, value)
+
+
+def start_worker():
+    """What every worker process does first."""
+    end_with_parent()
+    keep_freed_memory()
 
 
 def _work(folder, units, function, batch):
