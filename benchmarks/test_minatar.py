@@ -7,6 +7,7 @@ import pytest
 from conftest import seconds, side_by_side
 
 from rrl.experiments import minatar
+from rrl.experiments.store import keep_freed_memory
 from rrl.pqn.train import Trainer
 
 
@@ -39,6 +40,7 @@ def test_minatar_training(benchmark, compare):
     torch = pytest.importorskip("torch")
     torch.set_num_threads(1)
     runs = [(seed, minatar.config("breakout", variant)) for seed in range(3) for variant in ("plain", "both")]
+    keep_freed_memory()  # as every worker of `rrl run` does
     trainer = Trainer(runs, functools.partial(minatar.make_pool, "breakout"), architecture=minatar.ARCHITECTURE)
     trainer.iterate()  # compile
     took = min(seconds(trainer.iterate) for _ in range(3))
