@@ -1,6 +1,7 @@
 """Atari pools, hold-outs by replay and from Minari, and the experiment on a stand-in game."""
 
 import dataclasses
+import hashlib
 import json
 import subprocess
 import sys
@@ -225,6 +226,38 @@ def make_minari(folder, identifier, monkeypatch):
         jpeg_encoding=False,
     )
     return raw
+
+
+def test_a_recording_becomes_a_minari_set(tmp_path, monkeypatch):
+    """Bit for bit, with the scores; a damaged recording and an existing set change nothing on disk."""
+    minari = pytest.importorskip("minari")
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
+    random = np.random.default_rng(0)
+    recording = record_episodes("breakout", lambda seen, t: random.integers(4, size=len(seen)), [1, 2], max_steps=200)
+    assert [episode["truncated"] for episode in recording["episodes"]] == [False, True]
+    damaged = json.loads(json.dumps(recording))
+    damaged["episodes"][1]["frames_sha256"] = "0" * 64
+    with pytest.raises(ValueError, match="other frames"):
+        holdouts.write_minari(damaged)
+    with pytest.raises(ValueError, match=r"recording must be .* 'chess'"):
+        holdouts.write_minari("chess")
+    assert not list(tmp_path.iterdir())
+    written = holdouts.write_minari(recording)
+    read = minari.load_dataset("rrl/breakout/recorded-v0", download=False)
+    assert read.spec.dataset_id == written.spec.dataset_id == "rrl/breakout/recorded-v0"
+    for episode, (seen, actions), kept in zip(read, replay(recording), recording["episodes"], strict=True):
+        assert np.array_equal(episode.observations[:-1], seen) and np.array_equal(episode.actions, actions)
+        assert hashlib.sha256(episode.observations[:-1].tobytes()).hexdigest() == kept["frames_sha256"]
+        assert episode.rewards.sum() == kept["score"]
+        ends = {False: episode.terminations.tolist(), True: episode.truncations.tolist()}
+        assert ends[kept["truncated"]] == [False] * (len(actions) - 1) + [True] and not any(ends[not kept["truncated"]])
+        # A frame is the next stack's last but one: the last observation follows on.
+        assert np.array_equal(episode.observations[-1][:3], episode.observations[-2][1:])
+    before = sorted(tmp_path.rglob("*"))
+    monkeypatch.setattr(holdouts, "_own_recording", lambda game: recording)
+    with pytest.raises(FileExistsError, match="rrl/breakout/recorded-v0"):
+        holdouts.write_minari("breakout")
+    assert sorted(tmp_path.rglob("*")) == before and not list(tmp_path.rglob("part*"))
 
 
 @pytest.mark.filterwarnings("ignore")

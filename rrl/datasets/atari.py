@@ -7,6 +7,7 @@ again gives the same frames bit for bit, which a digest of the frames checks.
 import hashlib
 import json
 import os
+import warnings
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -16,7 +17,7 @@ import numpy as np
 from rrl.experiments.store import pack_array, unpack_array
 from rrl.pqn.atari import GAMES, PREPROCESSING, AtariPool, play
 
-__all__ = ["Holdout", "holdout", "preprocess_raw", "record_episodes", "replay"]
+__all__ = ["Holdout", "holdout", "preprocess_raw", "record_episodes", "replay", "write_minari"]
 
 MINARI_IDS = {"breakout": "atari/breakout/expert-v0", "mspacman": "atari/mspacman/expert-v0"}
 DATA = Path(__file__).parent / "data"
@@ -206,6 +207,89 @@ def replay(recording):
     return [(seen, actions) for seen, (_, actions) in zip(frames, episodes)]
 
 
+def _own_recording(game):
+    """The recording of a game that comes with the package."""
+    name = f"atari_{game}.json"
+    if not (DATA / name).exists():
+        raise FileNotFoundError(f"no hold-out of {game}: neither {MINARI_IDS[game]} on disk nor {name} recorded")
+    return read_recording(DATA / name)
+
+
+def write_minari(recording, identifier=None):
+    """Play a recording again into a local Minari set, of frames as the networks see them.
+
+    Parameters
+    ----------
+    recording : dict or {"breakout", "mspacman"}
+        From `record_episodes`, or a game's name for the recording that comes with the package.
+    identifier : str, optional
+        Of the set; ``rrl/GAME/recorded-v0`` if not given.
+
+    Returns
+    -------
+    minari.MinariDataset
+        Unclipped rewards; a game that a limit cut is truncated. It stands where `minari.load_dataset` looks.
+
+    Raises
+    ------
+    ImportError
+        If minari is missing.
+    FileExistsError
+        If there is such a set.
+    ValueError
+        If something is missing or damaged, or the games replay to other frames: nothing is written then.
+    """
+    try:
+        import minari
+        from gymnasium import spaces
+    except ImportError as error:
+        raise ImportError("Minari sets need minari: pip install 'rrl[experiments]'") from error
+    if isinstance(recording, str):
+        if recording not in MINARI_IDS:
+            raise ValueError(f"recording must be a dict or one of {sorted(MINARI_IDS)}, got {recording!r}")
+        recording = _own_recording(recording)
+    played = replay(recording)
+    identifier = identifier or f"rrl/{recording['game']}/recorded-v0"
+    folder = minari.storage.local.get_dataset_path(identifier)
+    if folder.exists():
+        raise FileExistsError(f"there is a Minari set {identifier} in {folder}")
+    env = AtariPool(recording["game"], len(played))
+    env.reset(np.array([episode["seed"] for episode in recording["episodes"]]))
+    lengths = [len(actions) for _, actions in played]
+    rewards, lasts = [[] for _ in played], [None] * len(played)
+    for t in range(max(lengths)):
+        out = env.step(np.array([actions[t] if t < n else 0 for (_, actions), n in zip(played, lengths)]))
+        for i, n in enumerate(lengths):
+            if t < n:
+                rewards[i].append(float(out.reward[i]))
+                lasts[i] = out.observation[i].copy()
+    buffers = []
+    for i, ((seen, actions), episode) in enumerate(zip(played, recording["episodes"])):
+        last = np.arange(len(actions)) == len(actions) - 1
+        ends = {"terminations": last & (not episode["truncated"]), "truncations": last & episode["truncated"]}
+        steps = {"observations": [*seen, lasts[i]], "actions": list(actions.astype(np.int64)), "rewards": rewards[i]}
+        steps |= {name: values.tolist() for name, values in ends.items()}
+        buffers.append(minari.data_collector.EpisodeBuffer(id=i, seed=episode["seed"], **steps))
+    # Written under a name of its own, then given its place.
+    part = f"{identifier.rpartition('/')[0]}/part{os.getpid()}-v0".lstrip("/")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it has no author's address
+        minari.create_dataset_from_buffers(
+            part,
+            buffers,
+            observation_space=spaces.Box(0, 255, env.observation_shape, np.uint8),
+            action_space=spaces.Discrete(env.n_actions),
+            description=f"{recording['game']} as rrl preprocesses it: {recording['details']}",
+            data_format="hdf5",
+            jpeg_encoding=False,
+        )
+    written = minari.storage.local.get_dataset_path(part)
+    about = written / "data" / "metadata.json"
+    about.write_text(json.dumps({**json.loads(about.read_text("utf-8")), "dataset_id": identifier}), "utf-8")
+    os.replace(written, folder)
+    return minari.load_dataset(identifier, download=False)
+
+
 def preprocess_raw(frames):
     """Raw colour frames of one episode as a network sees them.
 
@@ -301,10 +385,7 @@ def holdout(game, *, source="auto", n_states=1_500, recording=None):
             if source == "minari":
                 raise
     name = f"atari_{game}.json"
-    if recording is None:
-        if not (DATA / name).exists():
-            raise FileNotFoundError(f"no hold-out of {game}: neither {MINARI_IDS[game]} on disk nor {name} recorded")
-        recording = read_recording(DATA / name)
+    recording = _own_recording(game) if recording is None else recording
     details = {**recording["details"], "scores": [episode["score"] for episode in recording["episodes"]]}
     return evenly_spaced(replay(recording), f"recorded:{name}", n_states, details)
 
