@@ -20,7 +20,8 @@ def row(final=10.0, agreement=0.5, own=None, error=0.01, n=15, kappa=0.2):
         "jackknife_error": error,
         "agreement_independent": own,
         "independent_error": error,
-        "fleiss_kappa": kappa,
+        "kappa_independent": kappa,
+        "expert": [agreement] * n,
     }
 
 
@@ -50,8 +51,11 @@ def test_each_claim_by_itself():
 
 def test_words_hold_the_numbers():
     claims = judge(rows(both=row(final=7.5, agreement=0.625, own=0.55)))
-    assert len(claims) == 5 and "both 7.50 ± 0.02, 75% of it" in claims[2][1]
-    assert "0.55 against plain 0.50" in claims[4][1]
+    assert len(claims) == 5 and "both 7.50 ± 0.02, 75% of it; regularised 10.00" in claims[2][1]
+    assert "0.55 against plain 0.50 and regularised 0.50." in claims[4][1] and "both 0.20" in claims[4][1]
+    halves = judge(rows(quantised=row(agreement=0.9), regularised=row(agreement=0.9)))[0]
+    assert "above plain: yes, above regularised: not beyond the error" in halves[1] and not halves[2]
+    assert "player: plain 0.50, quantised 0.90" in judge(rows(quantised=row(agreement=0.9)))[1][1]
 
 
 def test_above_keeps_its_level():

@@ -78,20 +78,26 @@ def judge(rows):
     a = {v: f"{v} {row['agreement']:.2f}" for v, row in rows.items()}
     r = {v: f"{v} {row['final']:.2f} ± {row['final_error']:.2f}" for v, row in rows.items()}
     own = "agreement_independent"
+    player = ", ".join(f"{v} {np.mean(rows[v]['expert']):.2f}" for v in ("plain", "quantised"))
+    kappas = ", ".join(f"{v} {rows[v]['kappa_independent']:.2f}" for v in ("plain", "regularised", "both"))
+    raised = [above(quantised, row, "agreement") for row in (plain, regularised)]
+    yes = {True: "yes", False: "not beyond the error"}
     return [
         (
-            "Regularisation alone does not give high agreement, quantisation raises it.",
-            f"Agreement: {a['plain']}, {a['regularised']}, {a['quantised']}.",
-            above(quantised, plain, "agreement") and above(quantised, regularised, "agreement"),
+            "Quantisation raises agreement, above plain and above regularisation alone.",
+            f"Agreement: {a['plain']}, {a['regularised']}, {a['quantised']}; above plain: {yes[raised[0]]}, "
+            f"above regularised: {yes[raised[1]]}.",
+            all(raised),
         ),
         (
-            "Quantised policies can agree on wrong actions: their return is low.",
-            f"Return: {r['plain']}, {r['quantised']}.",
+            "Quantised policies can agree on wrong actions: their return is lower than plain's.",
+            f"Return: {r['plain']}, {r['quantised']}, {quantised['final'] / plain['final']:.0%} of it. Agreement with "
+            f"the hold-out's player: {player}.",
             above(plain, quantised),
         ),
         (
             "With both, the return is within variance of the baseline.",
-            f"Return: {r['plain']}, {r['both']}, {both['final'] / plain['final']:.0%} of it.",
+            f"Return: {r['plain']}, {r['both']}, {both['final'] / plain['final']:.0%} of it; {r['regularised']}.",
             not above(plain, both),
         ),
         (
@@ -103,8 +109,8 @@ def judge(rows):
         ),
         (
             "Our addition: with both, agreement is above plain even when each run breaks its own ties.",
-            f"{both[own]:.2f} against {a['plain']}; Fleiss' kappa of both is {both['fleiss_kappa']:.2f}, "
-            "and near 0 this is a shared habit.",
+            f"{both[own]:.2f} against {a['plain']} and {a['regularised']}. Fleiss' kappa of the same choices, which "
+            f"takes shared habits out: {kappas}.",
             above(both, plain, own, "agreement"),
         ),
     ]

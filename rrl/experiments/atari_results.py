@@ -157,22 +157,23 @@ def in_words(share):
     --------
     >>> from rrl.experiments.atari_results import in_words
     >>> in_words(0.6)
-    'Most of the gain is ties.'
+    'Most of the gain is ties (60%).'
     >>> in_words(1.5)
-    'More than all of the gain is ties: without them less is left than in plain runs.'
+    'All of the gain is ties.'
     """
     if np.isnan(share):
         return "There is no gain to explain."
+    if share >= 0.95:
+        return "All of the gain is ties."
     for limit, words in (
-        (1.05, "More than all of the gain is ties: without them less is left than in plain runs."),
-        (0.95, "All of the gain is ties."),
-        (0.75, "Nearly all of the gain is ties."),
-        (0.5, "Most of the gain is ties."),
-        (0.25, "A good part of the gain is ties, but not most."),
+        (0.75, "Nearly all of the gain is ties"),
+        (0.5, "Most of the gain is ties"),
+        (0.25, "A good part of the gain is ties, but not most"),
+        (0.1, "Little of the gain is ties"),
     ):
         if share >= limit:
-            return words
-    return "Little of the gain is ties." if share > 0 else "None of the gain is ties."
+            return f"{words} ({share:.0%})."
+    return "Hardly any of the gain is ties."
 
 
 def summary(row):
@@ -200,6 +201,7 @@ def summary(row):
         "agreement": agreement,
         "agreement, bootstrap interval": interval,
         "Fleiss' kappa": f"{row['fleiss_kappa']:.2f}",
+        "Fleiss' kappa, own tie-breaks": f"{row['kappa_independent']:.2f}",
         "Cohen's kappa, mean": f"{row['cohen_kappa']:.2f}",
         "most common action's share": f"{row['majority']:.2f}",
         "states with ties": f"{row['tie_rate']:.2f}",
@@ -208,6 +210,7 @@ def summary(row):
         "states where all runs have one best": f"{row['unique']:.3f}",
         "agreement in those states": f"{row['agreement_unique']:.2f}",
         "agreement with the recorded player": f"{np.mean(row['expert']):.2f}",
+        "median action gap before rounding": f"{row['median_gap']:.3g}",
     }
 
 

@@ -302,7 +302,8 @@ def agreement_report(q, grid_step=0.0, seed=0):
         ``fleiss_kappa``, ``cohen_kappa``, ``majority``; ``tie_rate``; ``unique``, the share of states
         where every run has one maximiser, and ``agreement_unique`` there (NaN without such states);
         ``agreement_shared`` and ``agreement_independent`` under random tie-breaks, the latter with
-        ``independent_error`` (jackknife); ``median_gap`` of the unrounded values.
+        ``independent_error`` (jackknife) and ``kappa_independent`` (Fleiss), which is free of ties and of
+        shared habits; ``median_gap`` of the unrounded values.
 
     Examples
     --------
@@ -330,5 +331,6 @@ def agreement_report(q, grid_step=0.0, seed=0):
         "agreement_shared": action_agreement(rounded_actions(q, grid_step, "shared", seed)).mean,
         "agreement_independent": independent.mean,
         "independent_error": independent.jackknife_error,
+        "kappa_independent": independent.fleiss_kappa,
         "median_gap": float(np.median(action_gaps(q))),
     }
