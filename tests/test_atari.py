@@ -21,6 +21,8 @@ from rrl.experiments.store import RunStore, pack_array, unit_key, unpack_array  
 from rrl.pqn import PQNConfig, Step  # noqa: E402
 from rrl.pqn.atari import AtariPool, GameTracker, action_names, play  # noqa: E402
 
+RECORDED = Path(__file__).parents[1] / "book/results/atari"
+
 # The pool -----------------------------------------------------------------------------------------
 
 
@@ -183,13 +185,19 @@ def test_a_recording_that_does_not_replay_is_refused(recording, change, message)
         replay(change(recording))
 
 
-def test_the_recorded_holdout_is_the_one_of_the_records():
-    """Recorded on another machine and Python; replays here to the frames the records name."""
-    states = holdout("breakout", source="recorded")
-    records = RunStore(Path(__file__).parents[1] / "book/results/atari").records("atari-holdout")
-    own = [r["unit"]["holdout"] for r in records if r["unit"]["game"] == "breakout"]
+@pytest.mark.parametrize("game", ["breakout", "mspacman"])
+def test_the_recorded_holdout_is_the_one_of_the_records(game):
+    """Breakout's was recorded on another machine and Python; both replay here to the frames the records name."""
+    states = holdout(game, source="recorded")
+    records = RunStore(RECORDED).records("atari-holdout")
+    own = [r["unit"]["holdout"] for r in records if r["unit"]["game"] == game]
     assert own and set(own) == {states.digest}
     assert states.observations.shape == (1500, 4, 84, 84) and states.details["seed"] == experiment.EXPERT_SEED
+
+
+def test_the_reduced_scale_is_what_is_recorded():
+    units = experiment.units("reduced")
+    assert RunStore(RECORDED).status(units)["done"] == len(units) == 20
 
 
 def make_minari(folder, identifier, monkeypatch):
@@ -239,9 +247,21 @@ def test_a_recording_becomes_a_minari_set(tmp_path, monkeypatch):
     damaged["episodes"][1]["frames_sha256"] = "0" * 64
     with pytest.raises(ValueError, match="other frames"):
         holdouts.write_minari(damaged)
+    with pytest.raises(ValueError, match="it lacks"):
+        holdouts.write_minari({"episodes": []})
     with pytest.raises(ValueError, match=r"recording must be .* 'chess'"):
         holdouts.write_minari("chess")
     assert not list(tmp_path.iterdir())
+
+    def full(part, *_, **__):
+        (tmp_path / part / "data").mkdir(parents=True)
+        raise OSError("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(minari, "create_dataset_from_buffers", full)
+        with pytest.raises(OSError, match="disk is full"):
+            holdouts.write_minari(recording)
+    assert not [path for path in tmp_path.rglob("*") if "part" in path.name]
     written = holdouts.write_minari(recording)
     read = minari.load_dataset("rrl/breakout/recorded-v0", download=False)
     assert read.spec.dataset_id == written.spec.dataset_id == "rrl/breakout/recorded-v0"

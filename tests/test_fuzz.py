@@ -188,13 +188,13 @@ def test_a_packed_array_of_anything_is_refused(anything, name, value):
 def recorded():
     pytest.importorskip("numba")
     pytest.importorskip("torch")
-    from rrl.datasets.atari import play_again
+    from rrl.datasets.recordings import play_again
     from rrl.experiments import minatar
 
     actions = np.random.default_rng(0).integers(3, size=(2, 20)).astype(np.int8)
-    frames = play_again(minatar.make_pool("breakout", 2), list(zip((1, 2), actions)))
+    played = play_again(minatar.make_pool("breakout", 2), list(zip((1, 2), actions)))
     episodes = [{"seed": s, "score": 0.0, "actions": pack_array(a)} for s, a in zip((1, 2), actions)]
-    whole = {"game": "breakout", "expert": {}, "episodes": episodes, "sha256": minatar._digest(frames)}
+    whole = {"game": "breakout", "expert": {}, "episodes": episodes, "sha256": minatar._digest(played)}
     return minatar, whole
 
 

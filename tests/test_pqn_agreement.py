@@ -108,6 +108,22 @@ def test_chance_gives_kappa_zero():
     assert got.majority == pytest.approx(0.6, abs=0.01)
 
 
+def test_the_kappa_without_ties():
+    """Without ties it is the usual one; where all is tied, runs that break ties by themselves agree by chance."""
+    q = np.random.default_rng(2).normal(size=(4, 20_000, 3))
+    q[:, ::2] = q[0, ::2]
+    report = agreement_report(q, 0.0)
+    assert report["kappa_independent"] == report["fleiss_kappa"] == pytest.approx(0.5, abs=0.02)
+    report = agreement_report(q, 100.0)
+    assert np.isnan(report["fleiss_kappa"]) and abs(report["kappa_independent"]) < 0.02
+    # One action in 2,000 states of all runs alike, ties elsewhere.
+    q[:, 2_000:] = 0.0
+    q[:, :2_000] = [9.0, 0.0, 0.0]
+    report = agreement_report(q, 1.0)
+    share = np.array([0.4, 0.3, 0.3])
+    assert report["kappa_independent"] == pytest.approx((0.4 - share @ share) / (1 - share @ share), abs=0.02)
+
+
 @settings(max_examples=40, deadline=None)
 @given(values, st.sampled_from([0.0, 0.4, 1.0]))
 def test_ties_and_actions_against_loops(q, step):

@@ -166,7 +166,7 @@ network = pqn_runs.network_path(folder, unit)
 readers = {
     folder / "a.npz": lambda path: cartpole(path=path),
     folder / "a.h5": lambda path: cartpole(path=path),
-    folder / "a.json": atari.read_recording,
+    folder / "a.json": lambda path: atari.read_recording(path, **atari.RECORDED),
     store.RunStore(folder).path(unit): lambda path: store.RunStore(folder).load(unit),
     network: lambda path: pqn_runs.load_network(folder, unit),
 }

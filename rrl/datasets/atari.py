@@ -7,44 +7,33 @@ again gives the same frames bit for bit, which a digest of the frames checks.
 import hashlib
 import json
 import os
+import shutil
 import warnings
-from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
-from rrl.experiments.store import pack_array, unpack_array
+from rrl.datasets.recordings import (
+    Holdout,
+    episodes_of,
+    evenly_spaced,
+    frames_digest,
+    play_again,
+    read_recording,
+)
+from rrl.experiments.store import pack_array
 from rrl.pqn.atari import GAMES, PREPROCESSING, AtariPool, play
 
 __all__ = ["Holdout", "holdout", "preprocess_raw", "record_episodes", "replay", "write_minari"]
 
 MINARI_IDS = {"breakout": "atari/breakout/expert-v0", "mspacman": "atari/mspacman/expert-v0"}
 DATA = Path(__file__).parent / "data"
-
-
-@dataclass(frozen=True)
-class Holdout:
-    """States on which trained policies are compared.
-
-    Attributes
-    ----------
-    observations : ndarray of uint8, shape (N, 4, 84, 84)
-    actions : ndarray of int, shape (N,)
-        What the expert did.
-    source : str
-        Dataset identifier, or file of the recording.
-    digest : str
-        SHA-256 of the observations.
-    details : dict
-        Episodes, scores, who played.
-    """
-
-    observations: np.ndarray
-    actions: np.ndarray
-    source: str
-    digest: str
-    details: dict = field(default_factory=dict)
+# What a recording of Atari games must hold.
+RECORDED = {
+    "keys": ("game", "rom_sha256", "preprocessing", "details"),
+    "episode_keys": ("score", "truncated", "frames_sha256"),
+    "games": GAMES,
+}
 
 
 def rom_digest(game):
@@ -54,24 +43,6 @@ def rom_digest(game):
     except ImportError as error:
         raise ImportError("Atari needs ale-py: pip install 'rrl[experiments]'") from error
     return hashlib.sha256(Path(roms.get_rom_path(GAMES[game])).read_bytes()).hexdigest()
-
-
-def _frames_digest(observations):
-    return hashlib.sha256(np.ascontiguousarray(observations).tobytes()).hexdigest()
-
-
-def play_again(env, episodes):
-    """Observations before each action of each (seed, actions), in a pool of as many games: list of arrays (T, ...)."""
-    observation = env.reset(np.array([seed for seed, _ in episodes]))
-    lengths = [len(actions) for _, actions in episodes]
-    frames = [np.empty((n, *env.observation_shape), np.uint8) for n in lengths]
-    for t in range(max(lengths)):
-        for i, n in enumerate(lengths):
-            if t < n:
-                frames[i][t] = observation[i]
-        played = [int(actions[t]) if t < n else 0 for (_, actions), n in zip(episodes, lengths)]
-        observation = env.step(np.array(played)).observation
-    return frames
 
 
 def record_episodes(game, policy, seeds, *, details=None, **limits):
@@ -104,16 +75,16 @@ def record_episodes(game, policy, seeds, *, details=None, **limits):
     """
     seeds = [int(seed) for seed in seeds]
     games = play(policy, AtariPool(game, len(seeds)), seeds, **limits)
-    frames = play_again(AtariPool(game, len(seeds)), list(zip(seeds, games.actions)))
+    played = play_again(AtariPool(game, len(seeds)), list(zip(seeds, games.actions)))
     episodes = [
         {
             "seed": seed,
             "score": float(score),
             "truncated": bool(cut),
             "actions": pack_array(actions),
-            "frames_sha256": _frames_digest(seen),
+            "frames_sha256": frames_digest(seen[:-1]),
         }
-        for seed, score, cut, actions, seen in zip(seeds, games.scores, games.truncated, games.actions, frames)
+        for seed, score, cut, actions, (seen, _) in zip(seeds, games.scores, games.truncated, games.actions, played)
     ]
     return {
         "game": game,
@@ -122,55 +93,6 @@ def record_episodes(game, policy, seeds, *, details=None, **limits):
         "details": details or {},
         "episodes": episodes,
     }
-
-
-def write_recording(path, recording):
-    """Write a recording beside its place, then give it its name."""
-    part = Path(path).with_suffix(f".{os.getpid()}.part")
-    part.write_text(json.dumps(recording, indent=1), encoding="utf-8")
-    os.replace(part, path)
-
-
-def read_recording(path, **keys):
-    """A recording's JSON, checked by `episodes_of`; a damaged file is refused by its name."""
-    try:
-        recording = json.loads(Path(path).read_text(encoding="utf-8"))
-        episodes_of(recording, **keys)
-    # Deep nesting is no ValueError.
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} is truncated or no recording of games: {error}") from error
-    return recording
-
-
-def episodes_of(
-    recording,
-    keys=("game", "rom_sha256", "preprocessing", "details"),
-    episode_keys=("score", "frames_sha256"),
-    games=GAMES,
-):
-    """Seed and actions of each episode of a recording; a ValueError says what is missing or damaged."""
-    if not isinstance(recording, dict) or not isinstance(recording.get("episodes"), list):
-        raise ValueError("it holds no episodes")
-    if missing := [key for key in keys if key not in recording]:
-        raise ValueError(f"it lacks {missing}")
-    if not all(isinstance(recording[key], dict) for key in ("details", "expert") if key in keys):
-        raise ValueError("what it tells of the expert is no table")
-    if not isinstance(recording["game"], str) or recording["game"] not in games:
-        raise ValueError(f"its game must be one of {sorted(games)}, is {recording['game']!r}")
-    found = []
-    for number, episode in enumerate(recording["episodes"]):
-        wanted = ("seed", "actions", *episode_keys)
-        if not isinstance(episode, dict) or any(key not in episode for key in wanted):
-            raise ValueError(f"its episode {number} lacks one of {list(wanted)}")
-        seed, actions = episode["seed"], unpack_array(episode["actions"])
-        if type(seed) is not int or not 0 <= seed < 2**31:
-            raise ValueError(f"its episode {number} has the seed {seed!r}")
-        if actions.ndim != 1 or not actions.size or actions.dtype.kind not in "iu" or not 0 <= actions.min():
-            raise ValueError(f"its episode {number} has actions {actions.dtype} of shape {actions.shape}")
-        found.append((seed, actions))
-    if not found:
-        raise ValueError("it holds no episodes")
-    return found
 
 
 def replay(recording):
@@ -191,7 +113,12 @@ def replay(recording):
     ValueError
         If something is missing or damaged, or ROM, preprocessing or frames differ from the recorded ones.
     """
-    episodes = episodes_of(recording)
+    return [(seen[:-1], actions) for seen, actions, _ in _replay(recording)]
+
+
+def _replay(recording):
+    """`replay` with the observation after the last action, and the rewards: (observations, actions, rewards)."""
+    episodes = episodes_of(recording, **RECORDED)
     game = recording["game"]
     n_actions = AtariPool(game, 1).n_actions
     if (highest := max(int(actions.max()) for _, actions in episodes)) >= n_actions:
@@ -200,11 +127,11 @@ def replay(recording):
         raise ValueError(f"the ROM of {game} is not the one of the recording ({recording['rom_sha256']})")
     if recording["preprocessing"] != PREPROCESSING:
         raise ValueError(f"the recording of {game} was made with other preprocessing: {recording['preprocessing']}")
-    frames = play_again(AtariPool(game, len(episodes)), episodes)
-    for (seed, _), seen, episode in zip(episodes, frames, recording["episodes"]):
-        if _frames_digest(seen) != episode["frames_sha256"]:
+    played = play_again(AtariPool(game, len(episodes)), episodes)
+    for (seed, _), (seen, _), episode in zip(episodes, played, recording["episodes"]):
+        if frames_digest(seen[:-1]) != episode["frames_sha256"]:
             raise ValueError(f"replaying {game} with seed {seed} gave other frames than were recorded")
-    return [(seen, actions) for seen, (_, actions) in zip(frames, episodes)]
+    return [(seen, actions, rewards) for (seen, rewards), (_, actions) in zip(played, episodes)]
 
 
 def _own_recording(game):
@@ -212,7 +139,7 @@ def _own_recording(game):
     name = f"atari_{game}.json"
     if not (DATA / name).exists():
         raise FileNotFoundError(f"no hold-out of {game}: neither {MINARI_IDS[game]} on disk nor {name} recorded")
-    return read_recording(DATA / name)
+    return read_recording(DATA / name, **RECORDED)
 
 
 def write_minari(recording, identifier=None):
@@ -248,45 +175,39 @@ def write_minari(recording, identifier=None):
         if recording not in MINARI_IDS:
             raise ValueError(f"recording must be a dict or one of {sorted(MINARI_IDS)}, got {recording!r}")
         recording = _own_recording(recording)
-    played = replay(recording)
+    episodes_of(recording, **RECORDED)
     identifier = identifier or f"rrl/{recording['game']}/recorded-v0"
     folder = minari.storage.local.get_dataset_path(identifier)
     if folder.exists():
         raise FileExistsError(f"there is a Minari set {identifier} in {folder}")
-    env = AtariPool(recording["game"], len(played))
-    env.reset(np.array([episode["seed"] for episode in recording["episodes"]]))
-    lengths = [len(actions) for _, actions in played]
-    rewards, lasts = [[] for _ in played], [None] * len(played)
-    for t in range(max(lengths)):
-        out = env.step(np.array([actions[t] if t < n else 0 for (_, actions), n in zip(played, lengths)]))
-        for i, n in enumerate(lengths):
-            if t < n:
-                rewards[i].append(float(out.reward[i]))
-                lasts[i] = out.observation[i].copy()
     buffers = []
-    for i, ((seen, actions), episode) in enumerate(zip(played, recording["episodes"])):
+    for (seen, actions, rewards), episode in zip(_replay(recording), recording["episodes"]):
         last = np.arange(len(actions)) == len(actions) - 1
-        ends = {"terminations": last & (not episode["truncated"]), "truncations": last & episode["truncated"]}
-        steps = {"observations": [*seen, lasts[i]], "actions": list(actions.astype(np.int64)), "rewards": rewards[i]}
-        steps |= {name: values.tolist() for name, values in ends.items()}
-        buffers.append(minari.data_collector.EpisodeBuffer(id=i, seed=episode["seed"], **steps))
+        steps = {"observations": list(seen), "actions": list(actions.astype(np.int64)), "rewards": rewards.tolist()}
+        steps["terminations"] = (last & (not episode["truncated"])).tolist()
+        steps["truncations"] = (last & episode["truncated"]).tolist()
+        buffers.append(minari.data_collector.EpisodeBuffer(id=len(buffers), seed=episode["seed"], **steps))
+    env = AtariPool(recording["game"], 1)
     # Written under a name of its own, then given its place.
     part = f"{identifier.rpartition('/')[0]}/part{os.getpid()}-v0".lstrip("/")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that it has no author's address
-        minari.create_dataset_from_buffers(
-            part,
-            buffers,
-            observation_space=spaces.Box(0, 255, env.observation_shape, np.uint8),
-            action_space=spaces.Discrete(env.n_actions),
-            description=f"{recording['game']} as rrl preprocesses it: {recording['details']}",
-            data_format="hdf5",
-            jpeg_encoding=False,
-        )
     written = minari.storage.local.get_dataset_path(part)
-    about = written / "data" / "metadata.json"
-    about.write_text(json.dumps({**json.loads(about.read_text("utf-8")), "dataset_id": identifier}), "utf-8")
-    os.replace(written, folder)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that it has no author's address
+            minari.create_dataset_from_buffers(
+                part,
+                buffers,
+                observation_space=spaces.Box(0, 255, env.observation_shape, np.uint8),
+                action_space=spaces.Discrete(env.n_actions),
+                description=f"{recording['game']} as rrl preprocesses it: {recording['details']}",
+                data_format="hdf5",
+                jpeg_encoding=False,
+            )
+        about = written / "data" / "metadata.json"
+        about.write_text(json.dumps({**json.loads(about.read_text("utf-8")), "dataset_id": identifier}), "utf-8")
+        os.replace(written, folder)
+    finally:
+        shutil.rmtree(written, ignore_errors=True)
     return minari.load_dataset(identifier, download=False)
 
 
@@ -388,15 +309,3 @@ def holdout(game, *, source="auto", n_states=1_500, recording=None):
     recording = _own_recording(game) if recording is None else recording
     details = {**recording["details"], "scores": [episode["score"] for episode in recording["episodes"]]}
     return evenly_spaced(replay(recording), f"recorded:{name}", n_states, details)
-
-
-def evenly_spaced(episodes, source, n_states, details):
-    """A `Holdout` of so many states of episodes (observations, actions), evenly spaced over all steps."""
-    total = sum(len(actions) for _, actions in episodes)
-    chosen = np.unique(np.linspace(0, total - 1, min(n_states, total)).round().astype(int))
-    starts = np.cumsum([0, *(len(actions) for _, actions in episodes)])
-    parts = [chosen[(chosen >= a) & (chosen < b)] - a for a, b in pairwise(starts)]
-    observations = np.concatenate([seen[part] for (seen, _), part in zip(episodes, parts)])
-    actions = np.concatenate([np.asarray(acts)[part] for (_, acts), part in zip(episodes, parts)]).astype(int)
-    details = {**details, "episodes": len(episodes), "steps": int(total)}
-    return Holdout(observations, actions, source, _frames_digest(observations), details)

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from rrl.datasets.atari import holdout, read_recording, record_episodes, write_recording
+from rrl.datasets.atari import RECORDED, holdout, record_episodes
+from rrl.datasets.recordings import read_recording, write_recording
 from rrl.experiments import pqn_runs
 from rrl.experiments.pqn_runs import LAST_GAMES, VARIANTS, Study, holdout_unit, player, variant_settings
 from rrl.experiments.store import RunStore, unit_key
@@ -45,8 +46,8 @@ GAMES = {
     "breakout": {"exploration_fraction": 0.3, "weight_decay": 0.2, "grid_step": 0.4},
     "mspacman": {"exploration_fraction": 0.25, "weight_decay": 0.1, "grid_step": 0.4},
 }
-# The reduced scale keeps every setting but the number of steps and seeds: what a GPU did in ten minutes
-# (Breakout), and two processor cores in forty (MsPacman).
+# The reduced scale keeps every setting but the number of steps and seeds: Breakout for a GPU, MsPacman for
+# two processor cores.
 SCALES = {
     "paper": {game: {"total_steps": 10_000_000, "n_seeds": 15} for game in ("mspacman", "breakout")},
     "reduced": {
@@ -187,7 +188,7 @@ def main(
         expert = _unit(game, "plain", EXPERT_SEED, own[0]["settings"]["total_steps"])
         path = Path(folder) / f"holdout_{game}.recording"
         try:
-            states = holdout(game, recording=read_recording(path) if path.exists() else None)
+            states = holdout(game, recording=read_recording(path, **RECORDED) if path.exists() else None)
         except FileNotFoundError:
             states = None
         todo = own if states else [*own, expert]

@@ -12,7 +12,13 @@ from pathlib import Path
 
 import numpy as np
 
-from rrl.datasets.atari import episodes_of, evenly_spaced, play_again, read_recording, write_recording
+from rrl.datasets.recordings import (
+    episodes_of,
+    evenly_spaced,
+    play_again,
+    read_recording,
+    write_recording,
+)
 from rrl.experiments import pqn_runs
 from rrl.experiments.pqn_runs import VARIANTS, Study, holdout_unit, player, variant_settings
 from rrl.experiments.store import RunStore, pack_array, unit_key
@@ -182,8 +188,9 @@ def record_games(unit, folder, *, n_games=8, noise=0.01):
     }
 
 
-def _digest(frames):
-    return hashlib.sha256(b"".join(np.ascontiguousarray(seen).tobytes() for seen in frames)).hexdigest()
+def _digest(played):
+    """SHA-256 of the observations before each action."""
+    return hashlib.sha256(b"".join(seen[:-1].tobytes() for seen, _ in played)).hexdigest()
 
 
 def holdout(recording, *, n_states=1_500):
@@ -198,7 +205,7 @@ def holdout(recording, *, n_states=1_500):
 
     Returns
     -------
-    rrl.datasets.atari.Holdout
+    rrl.datasets.recordings.Holdout
 
     Raises
     ------
@@ -206,14 +213,14 @@ def holdout(recording, *, n_states=1_500):
         If something is missing or damaged, or the games replay to other states.
     """
     episodes = episodes_of(recording, **RECORDED)
-    frames = play_again(make_pool(recording["game"], len(episodes)), episodes)
-    if _digest(frames) != recording["sha256"]:
+    played = play_again(make_pool(recording["game"], len(episodes)), episodes)
+    if _digest(played) != recording["sha256"]:
         raise ValueError(
             f"the recorded games of {recording['game']} replay to other states than those of the recording"
         )
     details = {**recording["expert"], "scores": [episode["score"] for episode in recording["episodes"]]}
-    played = [(seen, actions) for seen, (_, actions) in zip(frames, episodes, strict=True)]
-    return evenly_spaced(played, f"recorded:minatar_{recording['game']}", n_states, details)
+    chosen = [(seen[:-1], actions) for (seen, _), (_, actions) in zip(played, episodes, strict=True)]
+    return evenly_spaced(chosen, f"recorded:minatar_{recording['game']}", n_states, details)
 
 
 def _expert_states(game, total_steps, *, folder, work):

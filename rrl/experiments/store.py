@@ -307,8 +307,8 @@ def end_with_parent():
 def keep_freed_memory():
     """Let glibc keep what is freed, for this process.
 
-    Torch on a CPU takes and frees megabytes at every layer; asking the system for them anew is a tenth of
-    the time of training. Other C libraries are left as they are.
+    Torch on a CPU takes and frees megabytes at every layer, and each new page costs a fault. Other C libraries
+    are left as they are.
     """
     with contextlib.suppress(AttributeError, OSError, TypeError):
         mallopt = ctypes.CDLL(None).mallopt
