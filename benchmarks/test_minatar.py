@@ -1,4 +1,4 @@
-"""MinAtar: the pool beside the package that made the games, and the training of six runs together."""
+"""MinAtar: the pool beside the package that made the games, and training as `rrl run minatar` batches it."""
 
 import functools
 
@@ -7,6 +7,7 @@ import pytest
 from conftest import seconds, side_by_side
 
 from rrl.experiments import minatar
+from rrl.experiments.pqn_runs import VARIANTS
 from rrl.experiments.store import keep_freed_memory
 from rrl.pqn.train import Trainer
 
@@ -39,11 +40,12 @@ def test_minatar_pool(benchmark, compare):
 def test_minatar_training(benchmark, compare):
     torch = pytest.importorskip("torch")
     torch.set_num_threads(1)
-    runs = [(seed, minatar.config("breakout", variant)) for seed in range(3) for variant in ("plain", "both")]
     keep_freed_memory()  # as every worker of `rrl run` does
-    trainer = Trainer(runs, functools.partial(minatar.make_pool, "breakout"), architecture=minatar.ARCHITECTURE)
-    trainer.iterate()  # compile
-    took = min(seconds(trainer.iterate) for _ in range(3))
-    speed = trainer.config.n_envs * trainer.config.n_steps * len(runs) / took
-    compare.rows.append({"what": "PQN on Breakout, 6 runs together", "run_steps_a_second": speed})
+    for game in minatar.GAMES:
+        runs = [(seed, minatar.config(game, v)) for seed in range(minatar.SEEDS_TOGETHER) for v in VARIANTS]
+        trainer = Trainer(runs, functools.partial(minatar.make_pool, game), architecture=minatar.ARCHITECTURE)
+        trainer.iterate()  # compile
+        took = min(seconds(trainer.iterate) for _ in range(5))
+        speed = trainer.config.n_envs * trainer.config.n_steps * len(runs) / took
+        compare.rows.append({"what": f"PQN on {game}, {len(runs)} runs together", "run_steps_a_second": speed})
     benchmark.pedantic(trainer.iterate, rounds=1)

@@ -163,13 +163,16 @@ class StackedQNetwork:
         -------
         torch tensor of float32, shape (R, B, A)
         """
+        return self.values(self.parameters(theta), observations)
+
+    def values(self, p, observations):
+        """Q-values from the tensors that `parameters` gives."""
         torch = require_torch()
-        p = self.parameters(theta)
-        x = torch.as_tensor(observations, device=theta.device)
+        x = torch.as_tensor(observations, device=p["head.weight"].device)
         if self.conv == "loop":
             rows = zip(*(part.unbind() for part in p.values()), strict=True)
             return torch.stack([self._one(dict(zip(p, row)), seen) for row, seen in zip(rows, x.unbind())])
-        x = x.float() / self.architecture.scale
+        x = self._scaled(x)
         layer = self._patches if self.conv == "patches" else self._grouped
         for i, (_, kernel, stride) in enumerate(self.architecture.convs):
             x = _norm(layer(x, p, f"conv{i}", kernel, stride), p, f"conv{i}")
@@ -177,6 +180,9 @@ class StackedQNetwork:
         for i in range(len(self.architecture.dense)):
             x = _norm(_affine(x, p, f"dense{i}"), p, f"dense{i}")
         return _affine(x, p, "head")
+
+    def _scaled(self, x):
+        return x.float() if self.architecture.scale == 1 else x.float() / self.architecture.scale
 
     def _patches(self, x, p, name, kernel, stride):
         r, b = x.shape[:2]
@@ -195,7 +201,7 @@ class StackedQNetwork:
     def _one(self, p, x):
         """Q-values (B, A) of one run with parameters `p`, layer by layer."""
         functional = require_torch().nn.functional
-        x = x.float() / self.architecture.scale
+        x = self._scaled(x)
         names = [f"conv{i}" for i in range(len(self.architecture.convs))]
         for name, (_, _, stride) in zip(names, self.architecture.convs):
             x = functional.conv2d(x, p[f"{name}.weight"], p[f"{name}.bias"], stride)
