@@ -47,5 +47,6 @@ def test_minatar_training(benchmark, compare):
         trainer.iterate()  # compile
         took = min(seconds(trainer.iterate) for _ in range(5))
         speed = trainer.config.n_envs * trainer.config.n_steps * len(runs) / took
-        compare.rows.append({"what": f"PQN on {game}, {len(runs)} runs together", "run_steps_a_second": speed})
+        name = game.replace("_", " ").title()
+        compare.rows.append({"what": f"PQN on {name}, {len(runs)} runs together", "run_steps_a_second": speed})
     benchmark.pedantic(trainer.iterate, rounds=1)
