@@ -317,6 +317,21 @@ def test_resume_after_kill(tmp_path):
     assert torch.equal(whole.theta, rest.theta) and whole.games == rest.games
 
 
+@pytest.mark.parametrize(("length", "saves"), [(50.0, 7), (10.0, 2), (130.0, 13)])
+def test_checkpoints_are_never_further_apart_than_asked(length, saves, tmp_path, monkeypatch):
+    """13 iterations of `length` seconds by a clock of our own: at most two minutes between checkpoints."""
+    clock, saved, t = [1000.0], [1000.0], trainer([(0, CONFIG)])
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+
+    def iterate():
+        t.iteration += 1
+        clock[0] += length
+
+    t.iterate, t.save = iterate, lambda path: saved.append(clock[0])
+    assert train(t, checkpoint=tmp_path / "c.safetensors") and t.iteration == 13
+    assert max(np.diff(saved)) <= max(120, length) and len(set(saved)) == saves + 1 and saved[-1] == clock[0]
+
+
 def test_deadline():
     t = trainer([(0, CONFIG)])
     assert not train(t, deadline=time.monotonic() - 1) and t.iteration == 0

@@ -265,9 +265,9 @@ def train(trainer, *, checkpoint=None, every=120.0, deadline=math.inf, after=Non
     ----------
     trainer : Trainer
     checkpoint : path, optional
-        Loaded first if it exists; written every `every` seconds and at the end.
+        Loaded first if it exists; written as `every` asks and at the end.
     every : float
-        Seconds between checkpoints.
+        Seconds that checkpoints are at most apart, where an iteration takes less.
     deadline : float
         Monotonic time (`time.monotonic`) after which no iteration is begun.
     after : callable, optional
@@ -289,14 +289,17 @@ def train(trainer, *, checkpoint=None, every=120.0, deadline=math.inf, after=Non
 
         bar = tqdm(total=total, initial=trainer.iteration, unit="iteration", disable=None)
     while trainer.iteration < total and time.monotonic() < deadline:
+        began = time.monotonic()
         trainer.iterate()
         if bar:
             bar.update()
         if after:
             after(trainer)
-        if checkpoint and time.monotonic() - saved > every:
+        now = time.monotonic()
+        # An iteration as long as this one would end too late.
+        if checkpoint and now - saved + (now - began) > every:
             trainer.save(checkpoint)
-            saved = time.monotonic()
+            saved = now
     if checkpoint:
         trainer.save(checkpoint)
     if bar:
