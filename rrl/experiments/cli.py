@@ -153,7 +153,8 @@ def _parser():
     run.add_argument("--jobs", type=int, metavar="N", help="processes (default: 1 for atari, else all cores)")
     run.add_argument("--dask", metavar="ADDRESS", help="scheduler of a Dask cluster, in place of own processes")
     run.add_argument("--resume", action="store_true", help="insist that there are records to go on from")
-    run.add_argument("--study", default="figure", help="cartpole: a study's name, or all; minatar: figure or choices")
+    help_text = "cartpole: a study's name, or all; minatar: figure, choices or steps"
+    run.add_argument("--study", default="figure", help=help_text)
     status = commands.add_parser("status", help="one line an experiment and scale")
     show = commands.add_parser("show", help="print a record, or list them")
     show.add_argument("key", nargs="?", metavar="RUN", help="first letters of a record's name (default: list them)")

@@ -62,6 +62,7 @@ SCALES = {
     "quick": {"games": ("breakout",), "variants": ("plain", "both"), "total_steps": 51_200, "n_seeds": 3},
     "full": {"games": tuple(GAMES), "variants": tuple(VARIANTS), "total_steps": 1_000_000, "n_seeds": 15},
 }
+STUDIES = ("figure", "choices", "steps")
 CHOICES_SCALE = {"total_steps": 500_000, "n_seeds": 5}
 # Runs that train together: more would leave the cache, fewer would wait for Python.
 SEEDS_TOGETHER = 3
@@ -108,8 +109,8 @@ def units(scale="quick", study="figure", *, games=None, variants=None, total_ste
     Parameters
     ----------
     scale : {"quick", "full"}
-    study : {"figure", "choices"}
-        Figure 2's four variants; or what the paper leaves open, on the first game.
+    study : {"figure", "choices", "steps"}
+        Figure 2's four variants; what the paper leaves open, on the first game; of that the grid step, on all games.
     games, variants, total_steps, seeds : optional
         In place of the scale's own.
 
@@ -125,17 +126,20 @@ def units(scale="quick", study="figure", *, games=None, variants=None, total_ste
     """
     if scale not in SCALES:
         raise ValueError(f"scale must be one of {sorted(SCALES)}, got {scale!r}")
-    if study not in ("figure", "choices"):
-        raise ValueError(f"study must be 'figure' or 'choices', got {study!r}")
+    if study not in STUDIES:
+        raise ValueError(f"study must be one of {STUDIES}, got {study!r}")
     plan = SCALES[scale]
+    if study != "figure":
+        plan = plan | ({} if scale == "quick" else CHOICES_SCALE)
     if study == "choices":
-        plan = plan | ({} if scale == "quick" else CHOICES_SCALE) | {"games": plan["games"][:1]}
+        plan = plan | {"games": plan["games"][:1]}
     steps = total_steps or plan["total_steps"]
     seeds = list(seeds if seeds is not None else range(plan["n_seeds"]))
     blocks = [seeds[i : i + SEEDS_TOGETHER] for i in range(0, len(seeds), SEEDS_TOGETHER)]
     kinds = [(variant, None) for variant in variants or plan["variants"]]
-    if study == "choices":
-        kinds = [("plain", None), ("quantised", None), *(("quantised", choice) for choice in CHOICES)]
+    if study != "figure":
+        tried = [choice for choice, change in CHOICES.items() if study == "choices" or "grid_step" in change]
+        kinds = [("plain", None), ("quantised", None), *(("quantised", choice) for choice in tried)]
     return [
         _unit(game, variant, seed, steps, choice)
         for block in blocks
@@ -241,7 +245,7 @@ def main(scale="quick", *, folder, study="figure", jobs=1, log_every=0, executor
     scale : {"quick", "full"}
     folder : path
         Of the run store.
-    study : {"figure", "choices"}
+    study : {"figure", "choices", "steps"}
     jobs : int
         Processes; the runs of a block of seeds are shared among them.
     log_every : int
