@@ -18,6 +18,15 @@ addEventListener("load", async () => {
   document.querySelectorAll(boxes).forEach((box) => observer.observe(box));
 });
 
+// The theme dresses pandas' tables but not its styled ones; a number and its error stay in one line.
+document.addEventListener("DOMContentLoaded", () => {
+  document.querySelectorAll('.cell_output table[id^="T_"]').forEach((table) => table.classList.add("dataframe"));
+  for (const cell of document.querySelectorAll(".cell_output td")) {
+    const text = cell.textContent.trim();
+    if (text.includes(" ± ") && text.length < 24) cell.style.whiteSpace = "nowrap";
+  }
+});
+
 // Says a widget's result to a screen reader once its controls have rested, not at every step of a slider.
 globalThis.announce = (root, words, rest = 600) => {
   const region = document.createElement("p");
