@@ -1,4 +1,4 @@
-"""MinAtar: the pool beside the package that made the games, and training as `rrl run minatar` batches it."""
+"""MinAtar: the pool beside the package that made the games, and training as `rrl run minatar --jobs 1` batches it."""
 
 import functools
 

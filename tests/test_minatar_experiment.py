@@ -14,6 +14,7 @@ pytest.importorskip("numba")
 pytest.importorskip("torch")
 
 from rrl.experiments import minatar as experiment
+from rrl.experiments.atari_results import table
 from rrl.experiments.cli import main as command
 from rrl.experiments.pqn_runs import config_of
 from rrl.experiments.store import RunStore, canonical, pack_array, unit_key, unpack_array
@@ -65,9 +66,14 @@ def test_the_plan():
     assert all(unit in choices for unit in steps["breakout"])  # recorded once for both studies
     kinds = {(u["variant"], u["settings"]["grid_step"]) for u in steps["space_invaders"]}
     assert kinds == {("plain", 0.0)} | {("quantised", 0.5 * m) for m in (0.25, 0.5, 1, 2, 4)}
-    groups = experiment._together(choices)
-    assert sorted(u["seed"] for g in groups for u in g) == sorted(u["seed"] for u in choices)
-    assert all(len({u["settings"]["trace_through_ends"] for u in g}) == 1 for g in groups)
+    whole = experiment.units("full", "all")
+    assert len(whole) == len({unit_key(u) for u in whole}) == len(full) + len(choices) + 2 * 5 * 6
+    groups = experiment._together(whole)
+    assert sorted(unit_key(u) for g in groups for u in g) == sorted(map(unit_key, whole))
+    shared = ("total_steps", "trace_through_ends", "learning_rate")
+    assert all(len({tuple(u["settings"][k] for k in shared) for u in g}) == 1 for g in groups)
+    with pytest.raises(ValueError, match="variants can be chosen"):
+        experiment.units("full", "steps", variants=["both"])
     assert config_of(json.loads(json.dumps(full[-1]))) == experiment.config(full[-1]["game"], full[-1]["variant"])
 
 
@@ -180,5 +186,11 @@ def test_the_command_line_knows_it(tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(experiment.SCALES["quick"], "n_seeds", 1)
     assert command(["run", "minatar", "--folder", str(tmp_path), "--jobs", "1"]) == 0
     assert command(["status", "--folder", str(tmp_path)]) == 0
-    assert "minatar    quick  2 of 2 records" in capsys.readouterr().out
-    assert len(RunStore(tmp_path).records("minatar-holdout")) == 2
+    assert "minatar    quick  2 of 14 records" in capsys.readouterr().out
+    assert command(["run", "minatar", "--folder", str(tmp_path), "--jobs", "1", "--study", "steps"]) == 0
+    assert command(["status", "--folder", str(tmp_path)]) == 0
+    out = capsys.readouterr().out
+    assert "minatar, quick: 1 of 6 units recorded" in out and "minatar    quick  7 of 14 records" in out
+    stepped = {row["variant"] for row in table(RunStore(tmp_path).records())}
+    assert {"quantised", "step / 4", "step / 2", "step x 2", "step x 4"} < stepped
+    assert len(RunStore(tmp_path).records("minatar-holdout")) == 7

@@ -318,8 +318,8 @@ def test_resume_after_kill(tmp_path):
 
 
 @pytest.mark.parametrize(("length", "saves"), [(50.0, 7), (10.0, 2), (130.0, 13)])
-def test_checkpoints_are_never_further_apart_than_asked(length, saves, tmp_path, monkeypatch):
-    """13 iterations of `length` seconds by a clock of our own: at most two minutes between checkpoints."""
+def test_checkpoints_foresee_the_next_iteration(length, saves, tmp_path, monkeypatch):
+    """13 iterations by a clock of our own: two minutes between checkpoints at most, or one longer iteration."""
     clock, saved, t = [1000.0], [1000.0], trainer([(0, CONFIG)])
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
 
@@ -330,6 +330,41 @@ def test_checkpoints_are_never_further_apart_than_asked(length, saves, tmp_path,
     t.iterate, t.save = iterate, lambda path: saved.append(clock[0])
     assert train(t, checkpoint=tmp_path / "c.safetensors") and t.iteration == 13
     assert max(np.diff(saved)) <= max(120, length) and len(set(saved)) == saves + 1 and saved[-1] == clock[0]
+
+
+def test_a_rollout_step_by_step():
+    """Actions, values and ties of a rollout, from the network's own call and a loop."""
+    greedy = dataclasses.replace(CONFIG, start_e=0.0, end_e=0.0)
+    rounded = dataclasses.replace(greedy, grid_step=0.3, round_targets=False)
+    both = dataclasses.replace(greedy, grid_step=0.5)
+    t, seen = trainer([(0, greedy), (1, rounded), (2, both)]), []
+    values = t._actor.values
+    t._actor.values = lambda p, x: seen.append(values(t._actor.parameters(t.theta), x)) or values(p, x)
+    for _ in range(2):
+        seen.clear()
+        actions, _, found, ties = t._act()
+        expected = np.zeros(3)
+        for k, (q_all, acted) in enumerate(zip(seen, [*actions, None])):
+            for run, (step_acting, step_target) in enumerate([(0, 0), (0.3, 0), (0.5, 0.5)]):
+                for env, q in enumerate(q_all[run]):
+                    best = quantise(q, step_target).max()
+                    torch.testing.assert_close(found[k, run, env], best, atol=1e-6, rtol=0)
+                    if acted is not None:
+                        chosen = quantise(q, step_acting)
+                        assert acted[run, env] == chosen.argmax()
+                        expected[run] += int((chosen == chosen.max()).sum() > 1) / (len(actions) * greedy.n_envs)
+        np.testing.assert_allclose(ties, expected, atol=1e-6)
+        assert expected[0] == 0 and 0 < expected[2] < 1
+        t.theta += 0.05 * torch.randn(t.theta.shape, generator=torch.Generator().manual_seed(0))
+
+
+def test_an_interrupted_update_leaves_no_gradient_behind():
+    """Ctrl-C within an update in a notebook: the next iteration learns as if nothing had been."""
+    clean, stopped = trainer([(0, CONFIG)]), trainer([(0, CONFIG)])
+    stopped.theta.requires_grad_()
+    for t in (clean, stopped):
+        t.iterate()
+    assert torch.equal(clean.theta, stopped.theta)
 
 
 def test_deadline():

@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from check_pages import served
 from scipy.stats import kstest, wishart
@@ -56,6 +57,10 @@ CASES = [
 def origin(tmp_path_factory):
     site = tmp_path_factory.mktemp("widgets")
     (site / "psd.html").write_text(HEAD + PSD, encoding="utf-8")
+    frame = pd.DataFrame({"claim": ["a long sentence that holds ± and has to wrap"], "return": ["9.76 ± 1.98 ↓"]})
+    kinds = [frame.to_html(), frame.style.hide(axis="index").to_html()]
+    tables = "".join(f'<div class="cell_output">{kind}</div>' for kind in kinds)
+    (site / "tables.html").write_text(HEAD + tables, encoding="utf-8")
     # As on the one long page that is printed: both widgets, and what they share loaded for each.
     both = '<div id="playground" class="playground"></div>' + PSD
     (site / "both.html").write_text(HEAD + both, encoding="utf-8")
@@ -85,6 +90,15 @@ def visit(browser, origin):
     for page in pages:
         page.close()
     assert errors == []
+
+
+def test_every_table_of_pandas_follows_the_theme(visit):
+    """Styled ones too; a number stays with its error, a sentence wraps."""
+    page = visit("tables.html")
+    page.wait_for_load_state()
+    names = page.evaluate("[...document.querySelectorAll('table')].map((t) => t.classList.contains('dataframe'))")
+    spaces = page.evaluate("[...document.querySelectorAll('td')].map((c) => getComputedStyle(c).whiteSpace)")
+    assert names == [True, True] and spaces == ["normal", "nowrap"] * 2
 
 
 def symmetric(entries):

@@ -5,7 +5,7 @@ from scipy import stats
 
 from rrl.experiments.atari import VARIANTS
 
-__all__ = ["above", "judge", "t_factor"]
+__all__ = ["above", "difference", "judge", "t_factor"]
 
 # Where a row keeps a mean's error, and how many standard errors it is.
 ERRORS = {
@@ -27,8 +27,8 @@ def t_factor(n):
     return float(stats.t.ppf(0.975, n - 1))
 
 
-def above(one, other, measure="final", reference=None):
-    """Whether a mean is larger by more than the 95% error of the difference.
+def difference(one, other, measure="final", reference=None):
+    """A difference of two means and its 95% error.
 
     The error has Student's t with one degree of freedom less than the smaller number of runs: never
     fewer standard errors than Welch's.
@@ -44,7 +44,23 @@ def above(one, other, measure="final", reference=None):
 
     Returns
     -------
-    bool
+    tuple of two float
+
+    Examples
+    --------
+    >>> from rrl.experiments.atari_claims import difference
+    >>> one = {"seeds": [0, 1, 2], "final": 9.0, "final_error": 1.96}
+    >>> [round(x, 2) for x in difference(one, {**one, "final": 2.0})]
+    [7.0, 6.08]
+    """
+    reference = reference or measure
+    errors = [row[ERRORS[name][0]] / ERRORS[name][1] for row, name in ((one, measure), (other, reference))]
+    factor = t_factor(min(len(one["seeds"]), len(other["seeds"])))
+    return float(one[measure] - other[reference]), float(factor * np.hypot(*errors))
+
+
+def above(one, other, measure="final", reference=None):
+    """Whether a mean is larger by more than the 95% error of the `difference`, whose parameters these are.
 
     Examples
     --------
@@ -54,10 +70,8 @@ def above(one, other, measure="final", reference=None):
     >>> above(one, other), above(one, {**other, "final": 4.0})
     (True, False)
     """
-    reference = reference or measure
-    errors = [row[ERRORS[name][0]] / ERRORS[name][1] for row, name in ((one, measure), (other, reference))]
-    factor = t_factor(min(len(one["seeds"]), len(other["seeds"])))
-    return bool(one[measure] - other[reference] > factor * np.hypot(*errors))
+    found, error = difference(one, other, measure, reference)
+    return found > error
 
 
 def judge(rows):

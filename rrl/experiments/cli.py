@@ -47,7 +47,7 @@ def _planned(experiment, scale, args):
     if experiment == "cartpole":
         return module.units(scale, getattr(args, "study", "all"), data=module.load(args.data))
     if experiment == "minatar":
-        return module.units(scale, getattr(args, "study", "figure"))
+        return module.units(scale, getattr(args, "study", "all"))
     return module.units(_scale(experiment, scale))
 
 
@@ -153,7 +153,7 @@ def _parser():
     run.add_argument("--jobs", type=int, metavar="N", help="processes (default: 1 for atari, else all cores)")
     run.add_argument("--dask", metavar="ADDRESS", help="scheduler of a Dask cluster, in place of own processes")
     run.add_argument("--resume", action="store_true", help="insist that there are records to go on from")
-    help_text = "cartpole: a study's name, or all; minatar: figure, choices or steps"
+    help_text = "cartpole: a study's name, or all; minatar: figure, choices, steps or all"
     run.add_argument("--study", default="figure", help=help_text)
     status = commands.add_parser("status", help="one line an experiment and scale")
     show = commands.add_parser("show", help="print a record, or list them")

@@ -109,10 +109,11 @@ def units(scale="quick", study="figure", *, games=None, variants=None, total_ste
     Parameters
     ----------
     scale : {"quick", "full"}
-    study : {"figure", "choices", "steps"}
-        Figure 2's four variants; what the paper leaves open, on the first game; of that the grid step, on all games.
+    study : {"figure", "choices", "steps", "all"}
+        Figure 2's four variants; what the paper leaves open, on the first game; of that the grid step, on all games
+        of the scale; or all three, without the runs that they share.
     games, variants, total_steps, seeds : optional
-        In place of the scale's own.
+        In place of the scale's own; `variants` of ``study="figure"`` alone.
 
     Returns
     -------
@@ -126,8 +127,14 @@ def units(scale="quick", study="figure", *, games=None, variants=None, total_ste
     """
     if scale not in SCALES:
         raise ValueError(f"scale must be one of {sorted(SCALES)}, got {scale!r}")
-    if study not in STUDIES:
-        raise ValueError(f"study must be one of {STUDIES}, got {study!r}")
+    if study not in (*STUDIES, "all"):
+        raise ValueError(f"study must be one of {(*STUDIES, 'all')}, got {study!r}")
+    if variants and study != "figure":
+        raise ValueError(f"variants can be chosen for study 'figure' only, got {variants!r} for {study!r}")
+    if study == "all":
+        own = {"games": games, "total_steps": total_steps, "seeds": seeds}
+        planned = [unit for name in STUDIES for unit in units(scale, name, **own)]
+        return list({unit_key(unit): unit for unit in planned}.values())
     plan = SCALES[scale]
     if study != "figure":
         plan = plan | ({} if scale == "quick" else CHOICES_SCALE)
@@ -153,7 +160,8 @@ def _together(planned):
     """Batches that may train together: one game, one block of seeds, the same shared settings."""
     groups = {}
     for unit in planned:
-        key = (unit["game"], unit["seed"] // SEEDS_TOGETHER, unit["settings"]["trace_through_ends"])
+        shared = [unit["settings"][name] for name in ("total_steps", "trace_through_ends")]
+        key = (unit["game"], unit["seed"] // SEEDS_TOGETHER, *shared)
         groups.setdefault(key, []).append(unit)
     return list(groups.values())
 
@@ -245,7 +253,7 @@ def main(scale="quick", *, folder, study="figure", jobs=1, log_every=0, executor
     scale : {"quick", "full"}
     folder : path
         Of the run store.
-    study : {"figure", "choices", "steps"}
+    study : {"figure", "choices", "steps", "all"}
     jobs : int
         Processes; the runs of a block of seeds are shared among them.
     log_every : int

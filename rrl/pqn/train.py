@@ -130,7 +130,8 @@ class Trainer:
         acting = step * self._column([k.round_acting for k in self.configs])
         target = step * self._column([k.round_targets for k in self.configs])
         # While acting the weights rest: laid out by input, products with a few observations are faster.
-        p = {k: w.mT.contiguous().mT if w.ndim == 3 else w for k, w in self._actor.parameters(self.theta).items()}
+        p = self._actor.parameters(self.theta.detach())
+        p = {name: w.mT.contiguous().mT if w.ndim == 3 else w for name, w in p.items()}
         q = torch.empty((c.n_steps + 1, r, e, self.env.n_actions), device=self.device)
         seen = np.zeros((4, c.n_steps, r, e), np.float32)
         before = self.step_count()
@@ -267,7 +268,7 @@ def train(trainer, *, checkpoint=None, every=120.0, deadline=math.inf, after=Non
     checkpoint : path, optional
         Loaded first if it exists; written as `every` asks and at the end.
     every : float
-        Seconds that checkpoints are at most apart, where an iteration takes less.
+        Seconds that checkpoints are at most apart, if no iteration takes longer than the one before it.
     deadline : float
         Monotonic time (`time.monotonic`) after which no iteration is begun.
     after : callable, optional
@@ -296,7 +297,7 @@ def train(trainer, *, checkpoint=None, every=120.0, deadline=math.inf, after=Non
         if after:
             after(trainer)
         now = time.monotonic()
-        # An iteration as long as this one would end too late.
+        # Another iteration as long as this one would end too late.
         if checkpoint and now - saved + (now - began) > every:
             trainer.save(checkpoint)
             saved = now
