@@ -52,6 +52,16 @@ def endless(unit, log):
     time.sleep(600)
 
 
+def busy(unit, log):
+    """As `endless`, but Ctrl-C is noticed late and once, as within a long call of a library."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    with open(log, "a") as file:
+        file.write(f"{os.getpid()}\n")
+    time.sleep(2)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    time.sleep(600)
+
+
 def logged(unit):
     """Say that the unit is begun."""
     with open(sys.argv[2], "a") as log:

@@ -59,18 +59,20 @@ def test_seeds_in_words():
 
 def test_recorded_runs_speak_for_themselves(tmp_path):
     origin = {"commit": "a" * 40, "dirty": True, "seconds": 2, "command": ["rrl", "run", "x", "--study", "one"]}
-    for name, unit, command in (
-        ("1", {"experiment": "x", "scale": "full", "source": "standin", "draws": [0, 1]}, origin["command"]),
-        ("2", {"experiment": "x", "scale": "full", "source": "standin", "draws": [2]}, ["rrl", "run", "x", "--jobs"]),
+    # The second begins one second after the first and ends with it: one by the clock.
+    for name, unit, command, second in (
+        ("1", {"experiment": "x", "scale": "full", "source": "standin", "draws": [0, 1]}, origin["command"], 1),
+        ("2", {"experiment": "x", "scale": "full", "source": "standin", "draws": [2]}, ["rrl", "run", "x", "-j"], 2),
     ):
-        record = {"unit": unit, "result": {}, "provenance": origin | {"command": command}}
+        own = {"command": command, "started": f"2026-01-02T03:04:0{second}+00:00", "seconds": 4 - second}
+        record = {"unit": unit, "result": {}, "provenance": origin | own}
         (tmp_path / f"{name}.json").write_text(json.dumps(record))
     (tmp_path / "3.json").write_text("{}")
     (tmp_path / "4.csv").write_text("1")
     runs, others = recorded_runs(tmp_path, ["1.json", "2.json", "3.json", "4.csv"])
     assert others == ["3.json", "4.csv"]
     expected = {"count": 2, "data": ["standin"], "scale": ["full"], "seeds": "0–2", "commits": ["a" * 10 + "+"]}
-    assert runs == [expected | {"seconds": 4, "command": "rrl run x"}]
+    assert runs == [expected | {"seconds": 3, "command": "rrl run x"}]
 
 
 def merged(journal):

@@ -5,6 +5,7 @@ import functools
 import json
 import os
 import platform
+import signal
 import subprocess
 import sys
 import threading
@@ -180,6 +181,42 @@ def test_workers_end_with_a_killed_parent(tmp_path):
     for other in left:
         other.kill()
     assert len(workers) == 2 and not left
+
+
+@pytest.mark.parametrize("times", [1, 2, 3])
+def test_ctrl_c_ends_the_run_however_often_it_is_pressed(times, tmp_path):
+    """SIGINT to the whole group, as a terminal sends it: main process and workers end, and what was done is kept."""
+    psutil = pytest.importorskip("psutil")
+    log, folder = tmp_path / "log", tmp_path / "store"
+    script = tmp_path / "main.py"
+    script.write_text(
+        "import functools, sys, store_worker\n"
+        "from rrl.experiments.store import RunStore\n"
+        "if __name__ == '__main__':\n"
+        f"    work = functools.partial(store_worker.busy, log={str(log)!r})\n"
+        "    try:\n"
+        f"        RunStore({str(folder)!r}).run(store_worker.units(2), work, jobs=2, progress=False)\n"
+        "    except KeyboardInterrupt:\n"
+        "        sys.exit(130)\n"
+    )
+    path = os.pathsep.join([str(HERE), str(HERE.parent)])
+    environment = {**os.environ, "PYTHONPATH": path}
+    main = subprocess.Popen([sys.executable, script], env=environment, start_new_session=True)
+    began = time.monotonic()
+    while len(lines(log)) < 2 and time.monotonic() - began < 120:
+        time.sleep(0.05)
+    workers = [psutil.Process(int(line)) for line in lines(log)]
+    for _ in range(times):
+        os.killpg(main.pid, signal.SIGINT)
+        time.sleep(0.05)
+    try:
+        code = main.wait(timeout=30)
+    finally:
+        main.kill()
+        left = psutil.wait_procs(workers, timeout=10)[1]
+        for other in left:
+            other.kill()
+    assert len(workers) == 2 and not left and (code == 130 or times > 1)
 
 
 def test_the_command_says_that_a_process_was_killed(tmp_path, monkeypatch, capsys):

@@ -46,9 +46,9 @@ def in_words(run):
     changed = " (+: with changes not yet committed)" if any(commit.endswith("+") for commit in run["commits"]) else ""
     parts += ["commit " + ", ".join(f"<code>{escape(commit)}</code>" for commit in run["commits"]) + changed]
     hours = run.get("seconds", 0) / 3600
-    parts += [f"{hours:.1f} h of computing" if hours >= 0.95 else f"{hours * 60:.0f} min of computing"]
+    parts += [f"{hours:.1f} h by the clock" if hours >= 0.95 else f"{hours * 60:.0f} min by the clock"]
     parts += [f"<code>{escape(run['command'])}</code>"] if "command" in run else []
-    return f"{run['count']} recorded runs in <code>{escape(run['folder'])}</code> ({', '.join(parts)})"
+    return f"{run['count']} records in <code>{escape(run['folder'])}</code> ({', '.join(parts)})"
 
 
 def provenance(name, record, origin):

@@ -14,6 +14,7 @@ import json
 import math
 import multiprocessing
 import os
+import signal
 import threading
 import time
 import uuid
@@ -269,6 +270,7 @@ class RunStore:
                     context = multiprocessing.get_context("spawn")
                     executor = ProcessPoolExecutor(jobs, mp_context=context, initializer=start_worker)
                     stack.enter_context(executor)
+                    stack.push(end_workers)
                 waiting = [executor.submit(_work, self.folder, group, function, batch) for group in batches]
                 stack.callback(lambda: [future.cancel() for future in waiting])
                 finished = (future.result() for future in as_completed(waiting))
@@ -291,6 +293,14 @@ class RunStore:
             with contextlib.suppress(OSError):
                 if time.time() - part.stat().st_mtime > 86_400:
                     part.unlink()
+
+
+def end_workers(kind, error, trace):
+    """End the worker processes of an interrupted run, which would otherwise finish their units first."""
+    del error, trace
+    if kind is not None and issubclass(kind, KeyboardInterrupt):
+        for worker in multiprocessing.active_children():
+            worker.terminate()
 
 
 def end_with_parent():
@@ -318,6 +328,8 @@ def keep_freed_memory():
 
 def start_worker():
     """What every worker process does first."""
+    # Ctrl-C reaches the whole group: a worker that dies of it within the pool's queue would leave the others waiting.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_with_parent()
     keep_freed_memory()
 
