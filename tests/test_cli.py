@@ -72,6 +72,8 @@ def test_errors_are_one_line_and_status_one(tiny, tmp_path, capsys):
     for key in ((), ("0000",)):
         assert rrl("show", *key, "--folder", tmp_path) == 1
         assert capsys.readouterr().err == f"error: there are no records in {tmp_path}\n"
+    assert rrl("run", "minatar", "--folder", tmp_path, "--data", "standin") == 1
+    assert "--data is cartpole's alone, got 'standin' for minatar" in capsys.readouterr().err
     assert rrl(*RUN, "--folder", tmp_path, "--study", "nothing") == 1
     assert "study must be 'all' or one of" in capsys.readouterr().err
     assert rrl("run", "cartpole", "--data", tmp_path / "no.h5", "--folder", tmp_path) == 1
@@ -87,13 +89,17 @@ def test_show_lists_the_records_it_has(tmp_path, capsys):
     units = [
         {"experiment": "demo", "seeds": [1, 2, 4], "sha256": "0" * 64, "study": "small", "settings": {"n": 1}},
         {"experiment": "demo", "seed": 3, "seeds": [5], "variant": "plain"},
+        {"experiment": "demo", "choice": "step / 4", "settings": {"total_steps": 500}},
     ]
+    units.append({"experiment": "demo-holdout", "run": unit_key(units[2])})
     RunStore(tmp_path).run(units, lambda unit: {"value": 1}, progress=False)
     names = [unit_key(unit) for unit in units]
     expected = sorted(
         [
             f"{names[0][:12]}  demo           seeds 1 to 4, small",
             f"{names[1][:12]}  demo           seed 3, seeds 5, plain",
+            f"{names[2][:12]}  demo           step / 4, steps 500",
+            f"{names[3][:12]}  demo-holdout   step / 4, steps 500",
         ]
     )
     assert rrl("show", "--folder", tmp_path) == 0
@@ -102,7 +108,7 @@ def test_show_lists_the_records_it_has(tmp_path, capsys):
     lines = capsys.readouterr().err.splitlines()
     assert lines == ["error: 0 records begin with 'unknown'; there are:", *expected]
     assert rrl("show", "", "--folder", tmp_path) == 1
-    assert capsys.readouterr().err.startswith("error: 2 records begin with ''; there are:")
+    assert capsys.readouterr().err.startswith("error: 4 records begin with ''; there are:")
 
 
 def test_an_experiment_that_is_not_there_is_not_offered(monkeypatch, tmp_path, capsys):

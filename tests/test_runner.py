@@ -244,7 +244,11 @@ def test_a_try_goes_past_assertions_and_leaves_the_chapters_alone(tree, capsys):
 
 def test_a_figure_s_record_has_the_seeds_and_files_that_it_rests_on(tree):
     unit = {"unit": {"experiment": "demo", "seed": 3}, "result": {}, "provenance": {"commit": "c" * 40, "dirty": False}}
-    unit["provenance"] |= {"seconds": 1.5, "command": ["rrl", "run", "demo", "--jobs", "2"]}
+    unit["provenance"] |= {
+        "started": "2026-01-02T03:04:05+00:00",
+        "seconds": 1.5,
+        "command": ["rrl", "run", "demo", "--jobs", "2"],
+    }
     write_atomic(tree / "book" / "results" / "demo" / "1.json", json.dumps(unit))
     write_atomic(tree / "rrl" / "datasets" / "data" / "a.csv", "1,2\n")
     show = "from IPython.display import display, HTML\ndisplay(HTML(str([{}])))"

@@ -404,6 +404,8 @@ def main(argv=None, root=ROOT):
     print(f"Notebooks at scale {args.scale}: {len(todo)} to run, {len(jobs) - len(todo)} unchanged", flush=True)
     limit = args.time_limit or TIME_LIMITS[args.scale]
     failures = run_all(todo, args.jobs, limit, root, args.trying) if todo else {}
+    if args.trying:
+        print(f"Tried notebooks: {TRIED}/", flush=True)
     for name, error in failures.items():
         print(f"\nerror: notebook {name} failed\n  {error}", file=sys.stderr)
     return 1 if failures else 0

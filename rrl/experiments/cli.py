@@ -52,6 +52,8 @@ def _planned(experiment, scale, args):
 
 
 def _run(args):
+    if args.experiment != "cartpole" and args.data != "auto":
+        raise ValueError(f"--data is cartpole's alone, got {args.data!r} for {args.experiment}")
     folder = args.folder or default_folder(args.experiment)
     status = RunStore(folder).status(_planned(args.experiment, args.scale, args))
     if args.resume and not status["done"]:
@@ -113,10 +115,16 @@ def _status(args):
             print(f"{experiment:<10} {scale:<6} {status['done']} of {status['planned']} records")
 
 
-def _line(unit):
-    """One line on a record: the short name, the experiment and what tells the unit from others."""
+def _line(unit, runs):
+    """One line on a record: the short name, the experiment and what tells the unit from others.
+
+    A unit that asks about another run (of `runs`, by key) shows that one's choice and steps.
+    """
     words = []
-    for name, value in unit.items():
+    trained = runs.get(unit.get("run"), unit)
+    choice = {"choice": trained["choice"]} if "choice" in trained else {}
+    steps = trained.get("settings", {}).get("total_steps")
+    for name, value in (unit | choice | ({"steps": steps} if steps else {})).items():
         if isinstance(value, list) and value:
             words.append(f"{name} {value[0]}" + (f" to {value[-1]}" if len(value) > 1 else ""))
         elif name != "experiment" and isinstance(value, str | int) and not re.fullmatch("[0-9a-f]{62,64}", str(value)):
@@ -129,12 +137,13 @@ def _show(args):
     records = [record for folder in folders for record in RunStore(folder).records()]
     if not records:
         raise ValueError(f"there are no records in {', '.join(map(str, folders))}")
+    runs = {unit_key(record["unit"]): record["unit"] for record in records}
     if args.key is None:
-        print("\n".join(_line(record["unit"]) for record in records))
+        print("\n".join(_line(record["unit"], runs) for record in records))
         return
     found = [record for record in records if unit_key(record["unit"]).startswith(args.key)]
     if len(found) != 1:
-        lines = "\n".join(_line(record["unit"]) for record in found or records)
+        lines = "\n".join(_line(record["unit"], runs) for record in found or records)
         raise ValueError(f"{len(found)} records begin with {args.key!r}; there are:\n{lines}")
     for part in ("unit", "provenance", "result"):
         print(part)

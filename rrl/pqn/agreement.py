@@ -303,7 +303,13 @@ def agreement_report(q, grid_step=0.0, seed=0):
         where every run has one maximiser, and ``agreement_unique`` there (NaN without such states);
         ``agreement_shared`` and ``agreement_independent`` under random tie-breaks, the latter with
         ``independent_error`` (jackknife) and ``kappa_independent`` (Fleiss), which is free of ties and of
-        shared habits; ``median_gap`` of the unrounded values.
+        shared habits; ``median_gap`` of the unrounded values. Errors and intervals need three runs: two are one
+        pair, which has no spread.
+
+    Raises
+    ------
+    ValueError
+        If `grid_step` is negative or `q` is not of that shape.
 
     Examples
     --------
@@ -313,6 +319,8 @@ def agreement_report(q, grid_step=0.0, seed=0):
     >>> [round(report[key], 2) for key in ("agreement", "tie_rate", "agreement_independent")]
     [0.88, 0.93, 0.33]
     """
+    if not grid_step >= 0:
+        raise ValueError(f"grid_step must be at least 0, got {grid_step}")
     actions, ties = rounded_actions(q, grid_step), tied(q, grid_step)
     unique = ~ties.any(0)
     usual = action_agreement(actions)

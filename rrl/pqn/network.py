@@ -104,7 +104,9 @@ class StackedQNetwork:
         for i, (out, kernel, stride) in enumerate(self.architecture.convs):
             height, width = (height - kernel) // stride + 1, (width - kernel) // stride + 1
             if min(height, width) < 1:
-                raise ValueError(f"observation_shape {observation_shape} is too small for convolution {i}")
+                raise ValueError(
+                    f"observation_shape {observation_shape} is too small for convolution {i} of the architecture"
+                )
             self._layer(f"conv{i}", (out, channels, kernel, kernel), (out, height, width))
             channels = out
         inputs = channels * height * width

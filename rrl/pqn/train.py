@@ -40,6 +40,7 @@ class Trainer:
     make_env : callable
         ``make_env(n)`` gives a `VectorEnv` with n environments.
     architecture : Architecture, optional
+        Of the network; the default is for Atari's frames, ``Architecture(((16, 3, 1),), (128,), 1.0)`` fits MinAtar's.
     device : str
         Of torch.
     conv : str, optional
@@ -50,6 +51,9 @@ class Trainer:
     Attributes
     ----------
     theta : torch tensor, shape (R, P)
+        Parameters of all runs.
+    network : StackedQNetwork
+        ``network(theta, observations)`` gives the Q-values of a batch of observations for each run.
     iteration : int
         Iterations done.
     games : list of list of (int, float)
