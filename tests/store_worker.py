@@ -52,6 +52,12 @@ def endless(unit, log):
     time.sleep(600)
 
 
+def deaf():
+    """A process that Ctrl-C does not end."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    time.sleep(600)
+
+
 def busy(unit, log):
     """As `endless`, but Ctrl-C is noticed late and once, as within a long call of a library."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})

@@ -31,21 +31,28 @@ def test_settings_are_table_1_but_for_the_learning_rate():
     assert half.grid_step == experiment.GAMES["breakout"]["grid_step"] / 2 and half.weight_decay == 0
 
 
+RECORDS = RunStore(Path(experiment.__file__).parents[2] / "book/results/minatar")
+
+
 def test_grid_steps_are_four_percent_of_the_experts_values():
     """Of the mean of max Q in the last tenth of the recorded experts' runs, to one digit."""
-    records = RunStore(Path(experiment.__file__).parents[2] / "book/results/minatar").records("minatar")
-    steps = experiment.SCALES["full"]["total_steps"]
-    own = [
-        r
-        for r in records
-        if (r["unit"]["seed"], r["unit"]["settings"]["total_steps"]) == (experiment.EXPERT_SEED, steps)
-    ]
-    experts = {r["unit"]["game"]: r for r in own}
-    assert experts.keys() == experiment.GAMES.keys()
-    for game, record in experts.items():
-        values = record["result"]["curve"]["mean_q"]
-        step = 0.04 * np.mean(values[-(len(values) // 10) :])
-        assert float(f"{step:.0e}") == experiment.GAMES[game]["grid_step"]
+    found = {}
+    for record in RECORDS.records("minatar"):
+        unit, values = record["unit"], record["result"]["curve"]["mean_q"]
+        if unit["seed"] == experiment.EXPERT_SEED:
+            step = 0.04 * np.mean(values[-(len(values) // 10) :])
+            found[unit["game"], unit["settings"]["total_steps"]] = float(f"{step:.0e}")
+    whole, half = experiment.SCALES["full"]["total_steps"], experiment.CHOICES_SCALE["total_steps"]
+    # Those of the short runs, which kept the steps of the long ones, stand in the records' README.
+    expected = {(game, whole): settings["grid_step"] for game, settings in experiment.GAMES.items()}
+    short = {"breakout": 0.2, "space_invaders": 0.4, "asterix": 0.05}
+    assert found == expected | {(game, half): step for game, step in short.items()}
+
+
+def test_every_study_is_recorded():
+    trained, planned = {unit_key(r["unit"]) for r in RECORDS.records("minatar")}, experiment.units("full", "all")
+    asked = [r["unit"]["run"] for r in RECORDS.records("minatar-holdout")]
+    assert {unit_key(unit) for unit in planned} == set(asked) <= trained and len(asked) == len(planned)
 
 
 def test_every_choice_changes_the_settings():

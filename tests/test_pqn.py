@@ -303,6 +303,8 @@ def test_resume_after_kill(tmp_path):
     code = (
         "import sys; sys.path.insert(0, 'tests'); from test_pqn import *\n"
         "import os, signal\n"
+        # Another number of threads sums in another order.
+        f"torch.set_num_threads({torch.get_num_threads()})\n"
         "t = trainer([(1, CONFIG)])\n"
         "def after(t):\n"
         "    if t.iteration == 9: os.kill(os.getpid(), signal.SIGKILL)\n"

@@ -217,7 +217,8 @@ def test_bad_values():
         rounded_actions(np.zeros((2, 3)))
     with pytest.raises(ValueError, match="tie_break"):
         rounded_actions(np.zeros((2, 3, 2)), tie_break="last")
-    with pytest.raises(ValueError, match="grid_step must be at least 0, got -1"):
-        agreement_report(np.zeros((3, 4, 2)), -1)
+    for measure in (tied, rounded_actions, agreement_report):
+        with pytest.raises(ValueError, match="grid_step must be at least 0, got -1"):
+            measure(np.zeros((3, 4, 2)), -1)
     with pytest.raises(ValueError, match="at least 1 state"):
         action_agreement([[0, 1], [1, 0]], [False, False])

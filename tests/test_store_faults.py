@@ -185,19 +185,22 @@ def test_workers_end_with_a_killed_parent(tmp_path):
 
 @pytest.mark.parametrize("times", [1, 2, 3])
 def test_ctrl_c_ends_the_run_however_often_it_is_pressed(times, tmp_path):
-    """SIGINT to the whole group, as a terminal sends it: main process and workers end, and what was done is kept."""
+    """SIGINT to the whole group, as a terminal sends it: main process and workers end, another child of it does not."""
     psutil = pytest.importorskip("psutil")
     log, folder = tmp_path / "log", tmp_path / "store"
     script = tmp_path / "main.py"
     script.write_text(
-        "import functools, sys, store_worker\n"
+        "import functools, multiprocessing, sys, store_worker\n"
         "from rrl.experiments.store import RunStore\n"
         "if __name__ == '__main__':\n"
         f"    work = functools.partial(store_worker.busy, log={str(log)!r})\n"
+        "    other = multiprocessing.get_context('spawn').Process(target=store_worker.deaf, daemon=True)\n"
+        "    other.start()\n"
         "    try:\n"
         f"        RunStore({str(folder)!r}).run(store_worker.units(2), work, jobs=2, progress=False)\n"
         "    except KeyboardInterrupt:\n"
-        "        sys.exit(130)\n"
+        "        other.join(1)\n"
+        "        sys.exit(130 if other.is_alive() else 1)\n"
     )
     path = os.pathsep.join([str(HERE), str(HERE.parent)])
     environment = {**os.environ, "PYTHONPATH": path}

@@ -6,13 +6,14 @@ function changes its argument is not seen.
 """
 
 import ast
-import datetime
 import functools
 import json
 import shlex
 from itertools import takewhile
 
 from IPython.core.inputtransformer2 import TransformerManager
+
+from rrl.experiments.provenance import clock_seconds
 
 #: Methods that change their object although their result is used.
 CHANGING = {"append", "extend", "add", "update", "insert", "setdefault", "pop", "check"}
@@ -208,20 +209,6 @@ def read_unit(path):
     return (record["unit"], record["provenance"]) if {"unit", "provenance"} <= record.keys() else None
 
 
-def clock(origins):
-    """Seconds in which at least one of the records was being computed."""
-    seconds, end = 0.0, float("-inf")
-    spans = [
-        (datetime.datetime.fromisoformat(origin["started"]).timestamp(), origin["seconds"])
-        for origin in origins
-        if origin.get("seconds") and origin.get("started")
-    ]
-    for start, length in sorted(spans):
-        seconds += max(0.0, start + length - max(start, end))
-        end = max(end, start + length)
-    return round(seconds, 1)
-
-
 def recorded_runs(root, files):
     """What the recorded runs among the files say of themselves, a dict a folder, and the files that are none."""
     folders, others = {}, []
@@ -241,7 +228,7 @@ def recorded_runs(root, files):
             "scale": sorted({unit["scale"] for unit in units if "scale" in unit}),
             "seeds": in_words(seeds),
             "commits": sorted({f"{origin['commit']}"[:10] + "+" * bool(origin["dirty"]) for origin in origins}),
-            "seconds": clock(origins),
+            "seconds": round(clock_seconds(origins), 1),
             # Under the module's name the same program: python -m rrl.
             "command": shlex.join(["rrl", *common[1:]]) if common[:1] in (["rrl"], ["__main__.py"]) else "",
         }

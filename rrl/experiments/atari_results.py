@@ -1,6 +1,5 @@
 """Figure 2 as numbers, from the records of the Atari and the MinAtar experiments."""
 
-import datetime
 import functools
 
 import numpy as np
@@ -8,6 +7,7 @@ import numpy as np
 from rrl.experiments import atari, minatar
 from rrl.experiments.atari import EXPERT_SEED, LAST_GAMES, VARIANTS
 from rrl.experiments.minatar import CHOICES
+from rrl.experiments.provenance import clock_seconds
 from rrl.experiments.store import unit_key, unpack_array
 from rrl.pqn.agreement import agreement_report
 
@@ -276,14 +276,7 @@ def costs(records, experiment="atari"):
     paper_steps = sum(unit["settings"]["total_steps"] for unit in WHOLE[experiment]())
     found = []
     for (processor, cores, device), own in machines.items():
-        spans = []
-        for record in own:
-            start = datetime.datetime.fromisoformat(record["provenance"]["started"]).timestamp()
-            spans.append((start, start + record["provenance"]["seconds"]))
-        seconds, end = 0.0, -np.inf
-        for start, stop in sorted(spans):
-            seconds += max(0.0, stop - max(start, end))
-            end = max(end, stop)
+        seconds = clock_seconds(record["provenance"] for record in own)
         steps = sum(record["result"]["steps"] for record in own)
         found.append(
             {

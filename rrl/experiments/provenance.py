@@ -1,14 +1,16 @@
 """Where and with what a record was made."""
 
 import contextlib
+import datetime
 import importlib.metadata
+import math
 import os
 import platform
 import subprocess
 import sys
 from pathlib import Path
 
-__all__ = ["provenance"]
+__all__ = ["clock_seconds", "provenance"]
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "torch", "gymnasium", "ale-py", "minari", "d3rlpy", "numba")
 
@@ -70,3 +72,29 @@ def provenance():
         "blas": blas,
         "command": [Path(sys.argv[0]).name, *map(_portable, sys.argv[1:])],
     }
+
+
+def clock_seconds(origins):
+    """Seconds in which at least one of the records was being made: those of one batch, or of several workers, overlap.
+
+    Parameters
+    ----------
+    origins : iterable of dict
+        Their provenance.
+
+    Examples
+    --------
+    >>> from rrl.experiments.provenance import clock_seconds
+    >>> times = [("03:04:01", 3.0), ("03:04:02", 2.0), ("03:05:00", 4.0)]
+    >>> clock_seconds({"started": f"2026-01-02T{start}+00:00", "seconds": length} for start, length in times)
+    7.0
+    """
+    spans = []
+    for origin in origins:
+        start = datetime.datetime.fromisoformat(origin["started"]).timestamp()
+        spans.append((start, start + origin["seconds"]))
+    seconds, end = 0.0, -math.inf
+    for start, stop in sorted(spans):
+        seconds += max(0.0, stop - max(start, end))
+        end = max(end, stop)
+    return seconds

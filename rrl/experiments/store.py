@@ -9,6 +9,7 @@ import base64
 import contextlib
 import ctypes
 import datetime
+import functools
 import hashlib
 import json
 import math
@@ -270,7 +271,7 @@ class RunStore:
                     context = multiprocessing.get_context("spawn")
                     executor = ProcessPoolExecutor(jobs, mp_context=context, initializer=start_worker)
                     stack.enter_context(executor)
-                    stack.push(end_workers)
+                    stack.push(functools.partial(end_workers, set(multiprocessing.active_children())))
                 waiting = [executor.submit(_work, self.folder, group, function, batch) for group in batches]
                 stack.callback(lambda: [future.cancel() for future in waiting])
                 finished = (future.result() for future in as_completed(waiting))
@@ -295,11 +296,10 @@ class RunStore:
                     part.unlink()
 
 
-def end_workers(kind, error, trace):
-    """End the worker processes of an interrupted run, which would otherwise finish their units first."""
-    del error, trace
+def end_workers(others, kind, *_):
+    """After Ctrl-C, end the child processes that are not `others`: workers would finish their units first."""
     if kind is not None and issubclass(kind, KeyboardInterrupt):
-        for worker in multiprocessing.active_children():
+        for worker in set(multiprocessing.active_children()) - others:
             worker.terminate()
 
 

@@ -129,6 +129,8 @@ def _codes(q, grid_step):
     q = np.asarray(q)
     if not np.isfinite(q).all():
         raise ValueError("q holds a value that is not finite")
+    if not grid_step >= 0:
+        raise ValueError(f"grid_step must be at least 0, got {grid_step}")
     return np.floor(q / q.dtype.type(grid_step) + q.dtype.type(0.5)) if grid_step else q
 
 
@@ -319,8 +321,6 @@ def agreement_report(q, grid_step=0.0, seed=0):
     >>> [round(report[key], 2) for key in ("agreement", "tie_rate", "agreement_independent")]
     [0.88, 0.93, 0.33]
     """
-    if not grid_step >= 0:
-        raise ValueError(f"grid_step must be at least 0, got {grid_step}")
     actions, ties = rounded_actions(q, grid_step), tied(q, grid_step)
     unique = ~ties.any(0)
     usual = action_agreement(actions)

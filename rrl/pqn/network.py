@@ -168,7 +168,18 @@ class StackedQNetwork:
         return self.values(self.parameters(theta), observations)
 
     def values(self, p, observations):
-        """Q-values from the tensors that `parameters` gives."""
+        """Q-values, for callers that keep the parameters' tensors over several calls.
+
+        Parameters
+        ----------
+        p : dict of str to torch tensor
+            As `parameters` gives them, in any memory layout.
+        observations : tensor or ndarray, shape (R, B, channels, height, width)
+
+        Returns
+        -------
+        torch tensor of float32, shape (R, B, A)
+        """
         torch = require_torch()
         x = torch.as_tensor(observations, device=p["head.weight"].device)
         if self.conv == "loop":
