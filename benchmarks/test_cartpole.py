@@ -15,9 +15,9 @@ from sklearn.linear_model import Ridge
 from threadpoolctl import threadpool_limits
 
 from rrl import hypergrid_round
-from rrl.experiments import cartpole
-from rrl.experiments.cartpole_fit import batched_fitted_q, cut_blocks
-from rrl.experiments.cartpole_sim import play, start_states
+from rrl.experiments.cartpole import study as cartpole
+from rrl.experiments.cartpole.fit import batched_fitted_q, cut_blocks
+from rrl.experiments.cartpole.sim import play, start_states
 
 DRAW = 0
 SETTINGS = cartpole.Settings()

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from conftest import seconds, side_by_side
 
-from rrl.experiments import minatar
-from rrl.experiments.pqn_runs import VARIANTS
+from rrl.experiments.games import minatar
+from rrl.experiments.games.runs import VARIANTS
 from rrl.experiments.store import keep_freed_memory
 from rrl.pqn.train import Trainer
 

@@ -15,7 +15,7 @@ _HOME = {
     "CoreSet": "core_set",
     "LSVIResult": "lsvi",
     "LSVIUCBResult": "lsvi_ucb",
-    "LinearMDP": "linear_mdp",
+    "LinearMDP": "mdp",
     "PilotBinWidth": "pilot",
     "RandomFourierFeatures": "features",
     "ReplicabilityEstimate": "replicability",
@@ -43,7 +43,7 @@ _HOME = {
     "ridge_weights": "ridge",
     "shared_uniform": "randomness",
 }
-_MODULES = ("datasets", "experiments", "plotting", "pqn", "theory")
+_MODULES = ("book", "datasets", "experiments", "mdp", "pqn", "theory")
 
 __all__ = sorted([*_HOME, "theory"])
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from .core_set import CoreSet
 from .features import rowwise_product
-from .linear_mdp import LinearMDP, greedy_actions
+from .mdp.linear_mdp import LinearMDP, greedy_actions
 from .randomness import check_rng
 from .replicability import fingerprint
 from .ridge import ridge_weights

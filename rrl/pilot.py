@@ -6,7 +6,7 @@ from numbers import Integral, Real
 import numpy as np
 from scipy.optimize import brentq
 
-from .counts import as_counts
+from .mdp.counts import as_counts
 from .randomness import check_key, check_rng, check_seed, shared_uniform
 from .rounding import as_float64, check_finite
 from .theory.rounding import check_probability, disagreement_probability

@@ -25,19 +25,19 @@ def node_ids(path):
         prefix = f"::{item.name}" if isinstance(item, ast.ClassDef) else ""
         for each in inside:
             if isinstance(each, ast.FunctionDef) and each.name.startswith("test_"):
-                yield f"tests/{path.name}{prefix}::{each.name}"
+                yield f"{path.relative_to(ROOT).as_posix()}{prefix}::{each.name}"
 
 
 def test_every_test_of_the_table_exists():
     named = {name for _, names in ROWS for name in names.split(", ")}
-    known = {name for path in (ROOT / "tests").glob("test_*.py") for name in node_ids(path)}
+    known = {name for path in (ROOT / "tests").rglob("test_*.py") for name in node_ids(path)}
     assert not named - known
     numbers = [number for number, _ in ROWS]
     assert len(numbers) == len(set(numbers)) == 35 and numbers == sorted(numbers)
 
 
 def test_every_case_that_a_test_is_named_after_is_in_the_table():
-    text = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").glob("test_*.py"))
+    text = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
     assert set(re.findall(r"def test_case_(\d\d)", text)) <= {number for number, _ in ROWS}
 
 

@@ -13,7 +13,8 @@ from hypothesis.extra import numpy as hnp
 
 from rrl import hypergrid_round
 from rrl.datasets import cartpole
-from rrl.experiments.store import RunStore, pack_array, unit_key, unpack_array
+from rrl.experiments.store import RunStore, unit_key
+from rrl.packing import pack_array, unpack_array
 
 N = 6
 ROWS = {
@@ -189,7 +190,7 @@ def recorded():
     pytest.importorskip("numba")
     pytest.importorskip("torch")
     from rrl.datasets.recordings import play_again
-    from rrl.experiments import minatar
+    from rrl.experiments.games import minatar
 
     actions = np.random.default_rng(0).integers(3, size=(2, 20)).astype(np.int8)
     played = play_again(minatar.make_pool("breakout", 2), list(zip((1, 2), actions)))

@@ -33,7 +33,7 @@ RESULTS = ROOT / "_build" / "mutants"
 SEED = 20261128
 SLOW = 4.0  # Slower tests are left out: a survivor would cost minutes. Seconds.
 MEMORY = 8 << 30
-THEORY = ("interface", "theory", "theory_rl", "theory_sharper")
+THEORY = ("interface", "theory/theory", "theory/theory_rl", "theory/theory_sharper")
 TESTS = {
     "rounding": ("interface", "rounding"),
     "randomness": ("interface", "randomness"),
@@ -41,10 +41,10 @@ TESTS = {
     "second_moment": ("interface", "second_moment", "second_moment_weights"),
     "core_set": ("interface", "core_set"),
     "lsvi": ("interface", "lsvi"),
-    "lsvi_ucb": ("interface", "lsvi_ucb"),
-    "lsvi_ucb_data": ("interface", "lsvi_ucb"),
-    "linear_mdp": ("interface", "linear_mdp"),
-    "counts": ("interface", "linear_mdp"),
+    "lsvi_ucb/algorithm": ("interface", "lsvi_ucb/lsvi_ucb"),
+    "lsvi_ucb/data": ("interface", "lsvi_ucb/lsvi_ucb"),
+    "mdp/linear_mdp": ("interface", "mdp/linear_mdp"),
+    "mdp/counts": ("interface", "mdp/linear_mdp"),
     "fitted_q": ("interface", "fitted_q"),
     "replicability": ("interface", "replicability"),
     "features": ("interface", "features", "fitted_q"),
@@ -55,8 +55,8 @@ TESTS = {
     "theory/lsvi": THEORY,
     "theory/lsvi_ucb": THEORY,
     "theory/sharper": THEORY,
-    "pqn/targets": ("pqn",),
-    "pqn/agreement": ("pqn_agreement",),
+    "pqn/targets": ("pqn/pqn",),
+    "pqn/agreement": ("pqn/pqn_agreement",),
 }
 # Only changes to an operator of the same kind: `a << b` for `a * b` would crash on any float.
 KINDS = (
@@ -166,7 +166,10 @@ def run_tests(module, source, seconds, report, timeout):
     sys.meta_path.insert(0, Mutated(name, path, source))
     importlib.import_module(name)
     plugin = FastestFirst(seconds)
-    files = [str(path), *(f"{ROOT}/tests/test_{test}.py" for test in TESTS[module])]
+    files = [
+        str(path),
+        *(str((ROOT / "tests" / test).with_name(f"test_{Path(test).name}.py")) for test in TESTS[module]),
+    ]
     options = ["-x", "-q", "--tb=line", *(f"-pno:{name}" for name in ("benchmark", "cacheprovider", "xdist", "cov"))]
     code = pytest.main([*options, *files], plugins=[plugin])
     if not seconds:
@@ -196,7 +199,7 @@ def time_tests(module, source):
 
     Returns the seconds of each test, and the time allowed for a mutant.
     """
-    file = RESULTS / f"{'-'.join(TESTS[module])}.times.json"
+    file = RESULTS / f"{'-'.join(TESTS[module]).replace('/', '.')}.times.json"
     if not file.exists():
         must_pass(module, source, {}, 1200)
         (RESULTS / "report.json").rename(file)

@@ -86,7 +86,7 @@ def find_faults(root, claims, items, chapters, verdicts):
 
     A copy of some chapters, without the tests, is checked as far as it goes.
     """
-    from rrl.claims import STATUSES
+    from rrl.book.claims import STATUSES
 
     whole, faults, errata = (root / "tests").is_dir(), [], read_errata(root)
     labels = Counter(entry.get("label") for entry in claims)

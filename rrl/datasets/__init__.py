@@ -3,8 +3,8 @@
 Importing this package imports numpy only; d3rlpy and h5py are imported when a file is read.
 """
 
-from ._cartpole import CartPoleData, cartpole
-from ._cartpole_play import cartpole_play, cartpole_random, cartpole_replay, cartpole_step
+from ._cartpole.data import CartPoleData, cartpole
+from ._cartpole.play import cartpole_play, cartpole_random, cartpole_replay, cartpole_step
 
 __all__ = [
     "CartPoleData",

@@ -21,7 +21,7 @@ from rrl.datasets.recordings import (
     play_again,
     read_recording,
 )
-from rrl.experiments.store import pack_array
+from rrl.packing import pack_array
 from rrl.pqn.atari import GAMES, PREPROCESSING, AtariPool, play
 
 __all__ = ["Holdout", "holdout", "preprocess_raw", "record_episodes", "replay", "write_minari"]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rrl.experiments.store import unpack_array
+from rrl.packing import unpack_array
 
 __all__ = [
     "Holdout",

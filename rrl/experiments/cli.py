@@ -7,7 +7,6 @@ import re
 import sys
 from concurrent.futures import BrokenExecutor, CancelledError
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 
 from .store import RunStore, keep_freed_memory, unit_key
@@ -19,6 +18,11 @@ EXPERIMENTS = {
     "minatar": "quantised PQN on MinAtar, the question of Figure 2 on a laptop",
     "atari": "Figure 2: quantised PQN on MsPacman and Breakout, for a GPU machine",
 }
+MODULES = {
+    "cartpole": "rrl.experiments.cartpole.study",
+    "minatar": "rrl.experiments.games.minatar",
+    "atari": "rrl.experiments.games.atari",
+}
 #: The experiments' own names of the two scales, where they differ.
 SCALES = {"atari": {"quick": "reduced", "full": "paper"}}
 
@@ -29,13 +33,8 @@ def default_folder(experiment):
     return (book / "results" if book.is_dir() else Path("rrl-results")) / experiment
 
 
-def _available():
-    """The experiments whose modules are in this version."""
-    return {name: what for name, what in EXPERIMENTS.items() if find_spec(f"rrl.experiments.{name}")}
-
-
 def _module(experiment):
-    return import_module(f"rrl.experiments.{experiment}")
+    return import_module(MODULES[experiment])
 
 
 def _scale(experiment, scale):
@@ -95,7 +94,7 @@ def _dask(args):
 
 
 def _print_table(records):
-    from .cartpole_results import gather, table
+    from .cartpole.results import gather, table
 
     rows = table(gather(records))
     print(" ".join(f"{name:>23}" for name in rows[0]))
@@ -104,7 +103,7 @@ def _print_table(records):
 
 
 def _status(args):
-    for experiment in _available():
+    for experiment in EXPERIMENTS:
         for scale in ("quick", "full"):
             try:
                 units = _planned(experiment, scale, args)
@@ -133,7 +132,7 @@ def _line(unit, runs):
 
 
 def _show(args):
-    folders = [args.folder] if args.folder else [default_folder(experiment) for experiment in _available()]
+    folders = [args.folder] if args.folder else [default_folder(experiment) for experiment in EXPERIMENTS]
     records = [record for folder in folders for record in RunStore(folder).records()]
     if not records:
         raise ValueError(f"there are no records in {', '.join(map(str, folders))}")
@@ -156,8 +155,9 @@ def _parser():
     parser = argparse.ArgumentParser(prog="rrl", description="Run and look at the experiments of the book.")
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="compute what is not yet recorded")
-    here = _available()
-    run.add_argument("experiment", choices=here, help="; ".join(f"{name}: {what}" for name, what in here.items()))
+    run.add_argument(
+        "experiment", choices=EXPERIMENTS, help="; ".join(f"{name}: {what}" for name, what in EXPERIMENTS.items())
+    )
     run.add_argument("--scale", choices=("quick", "full"), default="quick")
     run.add_argument("--jobs", type=int, metavar="N", help="processes (default: 1 for atari, else all cores)")
     run.add_argument("--dask", metavar="ADDRESS", help="scheduler of a Dask cluster, in place of own processes")

@@ -5,7 +5,6 @@ SHA-256 of the unit's canonical JSON, so that the same unit is never done twice,
 Records are only ever added: written beside, flushed to disk, then given their name.
 """
 
-import base64
 import contextlib
 import ctypes
 import datetime
@@ -19,7 +18,6 @@ import signal
 import threading
 import time
 import uuid
-import zlib
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path, PurePath
 
@@ -27,7 +25,7 @@ import numpy as np
 
 from .provenance import provenance
 
-__all__ = ["RunStore", "canonical", "pack_array", "unit_key", "unpack_array"]
+__all__ = ["RunStore", "canonical", "unit_key"]
 
 
 def canonical(value, path="value", nonfinite="refuse"):
@@ -95,33 +93,6 @@ def unit_key(unit):
     if not isinstance(unit, dict) or not isinstance(unit.get("experiment"), str):
         raise TypeError(f"a unit is a dict with the text 'experiment', got {unit!r}")
     return _digest(canonical(unit, "unit"))
-
-
-def pack_array(array):
-    """An array as JSON: dtype, shape and compressed bytes (no pickle).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rrl.experiments.store import pack_array, unpack_array
-    >>> unpack_array(pack_array(np.arange(3, dtype=np.int8)))
-    array([0, 1, 2], dtype=int8)
-    """
-    array = np.ascontiguousarray(array)
-    if array.dtype.kind not in "biuf":
-        raise TypeError(f"only plain numbers can be packed, got dtype {array.dtype}")
-    array = array.astype(array.dtype.newbyteorder("<"))
-    data = base64.b64encode(zlib.compress(array.tobytes(), 9)).decode()
-    return {"dtype": array.dtype.str, "shape": list(array.shape), "zlib": data}
-
-
-def unpack_array(packed):
-    """The array that `pack_array` packed; a ValueError says that it is damaged."""
-    try:
-        data = zlib.decompress(base64.b64decode(packed["zlib"], validate=True))
-        return np.frombuffer(data, np.dtype(packed["dtype"])).reshape(tuple(packed["shape"])).copy()
-    except (KeyError, TypeError, ValueError, OverflowError, zlib.error) as error:
-        raise ValueError(f"a packed array is damaged: {error!r}") from error
 
 
 class RunStore:

@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from rrl.plotting import COLORS
 from rrl.pqn.config import Step
 
-__all__ = ["PLANES", "MinAtarPool", "action_names", "pictures"]
+__all__ = ["PLANES", "MinAtarPool", "action_names"]
 
 #: What the planes of each game's observations show.
 PLANES = {
@@ -148,47 +147,6 @@ def action_names(game):
     except ImportError as error:
         raise ImportError("MinAtar needs numba: pip install 'rrl[experiments]'") from error
     return [ACTIONS[action] for action in KERNELS[game][2]]
-
-
-def pictures(observations, cell=12):
-    """Observations as pictures, plane k in the book's colour k.
-
-    Where planes overlap, the earlier one is a smaller square on the later one.
-
-    Parameters
-    ----------
-    observations : array of uint8, shape (N, planes, 10, 10)
-        At most as many planes as `rrl.plotting.COLORS` has colours.
-    cell : int
-        Side of a cell in pixels, at least 4.
-
-    Returns
-    -------
-    array of uint8, shape (N, 10 * cell, 10 * cell, 3)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rrl.pqn.minatar import MinAtarPool, pictures
-    >>> pictures(MinAtarPool("breakout", 2).reset(np.array([0, 1])), 4).shape
-    (2, 40, 40, 3)
-    """
-    observations = np.asarray(observations)
-    n, planes = observations.shape[:2]
-    if observations.shape[2:] != (10, 10) or planes > len(COLORS):
-        raise ValueError(f"observations must have shape (N, at most {len(COLORS)}, 10, 10), got {observations.shape}")
-    if cell < 4:
-        raise ValueError(f"cell must be at least 4, got {cell}")
-    image = np.full((n, 10, cell, 10, cell, 3), 250, dtype=np.uint8)
-    taken = np.zeros((n, 10, 10), dtype=bool)
-    for plane in reversed(range(planes)):
-        own = observations[:, plane] > 0
-        for mask, margin in ((own & ~taken, 1), (own & taken, cell // 4 + 1)):
-            i, y, x = np.nonzero(mask)
-            inside = slice(margin, cell - margin)
-            image[i, y, inside, x, inside] = tuple(bytes.fromhex(COLORS[plane][1:]))
-        taken |= own
-    return image.reshape(n, 10 * cell, 10 * cell, 3)
 
 
 def splitmix64(seeds):

@@ -40,7 +40,7 @@ class Trainer:
     make_env : callable
         ``make_env(n)`` gives a `VectorEnv` with n environments.
     architecture : Architecture, optional
-        Of the network; the default is for Atari's frames, `rrl.experiments.minatar.ARCHITECTURE` for MinAtar's.
+        Of the network; the default is for Atari's frames, `rrl.experiments.games.minatar.ARCHITECTURE` for MinAtar's.
     device : str
         Of torch.
     conv : str, optional

@@ -1,0 +1,140 @@
+"""Inequalities of a proof, checked on random instances: how often they hold and how much they give away."""
+
+import numpy as np
+
+from ..rounding import as_float64
+
+__all__ = ["InequalityLedger"]
+
+#: An equality that rounding error tips over is no counter-example.
+TOLERANCE = 1e-9
+
+
+class InequalityLedger:
+    """A record of inequalities "left <= right" and of their ratios left / right.
+
+    A ratio near 1 means that the step is tight on some instance, a small largest ratio that it is
+    loose on all that were tried, and a ratio above 1 that it is false.
+
+    Attributes
+    ----------
+    rows : list of tuple
+        ``(step, ratios, holds)`` in the order of the checks; ``ratios`` is a flat float64 array.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrl.book.proofs import InequalityLedger
+    >>> ledger = InequalityLedger()
+    >>> x = np.linspace(0.1, 1, 10)
+    >>> ledger.check("sine", np.sin(x), x) < 1
+    True
+    >>> ledger.check("sine, the other way", x, np.sin(x), holds=False) > 1
+    True
+    """
+
+    def __init__(self):
+        self.rows = []
+
+    def check(self, step, left, right, *, holds=True):
+        """Compare both sides on all instances and keep the ratios.
+
+        Parameters
+        ----------
+        step : str
+            Name of the inequality.
+        left, right : array_like
+            Both sides, finite, of shapes that broadcast; `right` must be positive.
+        holds : bool, default=True
+            Whether "left <= right" is claimed for every instance. With False at least one instance
+            must break it: a counter-example that no longer is one is a fault of the page.
+
+        Returns
+        -------
+        float
+            The largest ratio.
+
+        Raises
+        ------
+        ValueError
+            If a side is not finite, `right` is not positive, or there is no instance.
+        AssertionError
+            If the claim and the instances disagree.
+        """
+        left, right = as_float64("left", left), as_float64("right", right)
+        if not (np.isfinite(left).all() and np.isfinite(right).all() and (right > 0).all()):
+            raise ValueError(f"{step}: both sides must be finite and the right one positive")
+        ratios = np.ravel(left / right)
+        if not ratios.size:
+            raise ValueError(f"{step}: no instance was given")
+        largest = float(ratios.max())
+        if holds != (largest <= 1 + TOLERANCE):
+            raise AssertionError(f"{step}: claimed {'true' if holds else 'false'}, largest ratio {largest:.6g}")
+        self.rows.append((step, ratios, holds))
+        return largest
+
+    def ratios(self, step):
+        """The ratios of one step, as a flat array; a KeyError if there is no such step."""
+        for name, ratios, _ in self.rows:
+            if name == step:
+                return ratios
+        raise KeyError(step)
+
+    def holds(self, beginning):
+        """Tell whether all steps hold whose names begin so; a KeyError if there is none."""
+        found = [holds for step, _, holds in self.rows if step.startswith(beginning)]
+        if not found:
+            raise KeyError(beginning)
+        return all(found)
+
+    def table(self):
+        """Show the record as a table, one inequality a row.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``inequality``, ``instances``, ``median ratio``, ``largest ratio``, ``broken`` (the
+            share of instances) and ``holds``.
+
+        Raises
+        ------
+        ImportError
+            If pandas is missing: ``pip install rrl[book]``.
+        """
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("the table needs pandas: pip install 'rrl[book]'") from error
+        return pd.DataFrame(
+            {
+                "inequality": [step for step, _, _ in self.rows],
+                "instances": [ratios.size for _, ratios, _ in self.rows],
+                "median ratio": [float(np.median(ratios)) for _, ratios, _ in self.rows],
+                "largest ratio": [float(ratios.max()) for _, ratios, _ in self.rows],
+                "broken": [float((ratios > 1 + TOLERANCE).mean()) for _, ratios, _ in self.rows],
+                "holds": ["yes" if holds else "no" for _, _, holds in self.rows],
+            }
+        )
+
+    def draw(self, ax, limits=(1e-3, 1e2)):
+        """Draw each inequality as a line from the 5% quantile of its ratios to the largest, with the median.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes
+            Where to draw; the ratio is on a logarithmic axis.
+        limits : (float, float), default=(1e-3, 1e2)
+            Ratios outside are drawn at the ends.
+        """
+        from .plotting import COLORS
+
+        places = range(len(self.rows), 0, -1)
+        for place, (_, ratios, holds) in zip(places, self.rows):
+            low, median, high = np.clip(np.quantile(ratios, [0.05, 0.5, 1]), *limits)
+            color = COLORS[0] if holds else COLORS[1]
+            ax.plot([low, high], [place, place], "-", marker="", color=color, linewidth=1.5)
+            ax.plot(median, place, "|", color=color, markersize=9, markeredgewidth=2)
+            ax.plot(high, place, "o" if holds else "X", color=color, markersize=6)
+        ax.axvline(1, color="black", linewidth=1)
+        ax.set(xscale="log", xlabel="left side / right side", yticks=list(places), ylim=(0.4, len(self.rows) + 0.6))
+        ax.set_yticklabels([step for step, _, _ in self.rows])

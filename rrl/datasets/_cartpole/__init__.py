@@ -1,0 +1,1 @@
+"""The CartPole data set: finding, reading and checking it, and playing new episodes."""

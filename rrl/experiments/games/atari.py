@@ -1,0 +1,213 @@
+"""Figure 2: quantised and regularised PQN on MsPacman and Breakout (Section 6.2, Appendix E).
+
+Two kinds of unit: ``atari`` trains one run and plays it greedily; ``atari-holdout`` takes its network's
+Q-values on the hold-out states.
+"""
+
+import dataclasses
+import functools
+import math
+import time
+from pathlib import Path
+
+import numpy as np
+
+from rrl.datasets.atari import RECORDED, holdout, record_episodes
+from rrl.datasets.recordings import read_recording, write_recording
+from rrl.experiments.games import runs
+from rrl.experiments.games.runs import LAST_GAMES, VARIANTS, Study, holdout_unit, player, variant_settings
+from rrl.experiments.store import RunStore, unit_key
+from rrl.pqn.atari import AtariPool
+from rrl.pqn.config import PQNConfig
+from rrl.pqn.network import Architecture, require_torch
+
+__all__ = ["GAMES", "LAST_GAMES", "SCALES", "TABLE_1", "VARIANTS", "config", "main", "make_holdout", "units"]
+
+# Table 1 of the paper: name there, name and value here.
+TABLE_1 = {
+    "optimizer": ("optimizer", "AdamW"),
+    "total_timesteps": ("total_steps", 10_000_000),
+    "learning_rate": ("learning_rate", 2.5e-4),
+    "num_envs": ("n_envs", 8),
+    "num_steps": ("n_steps", 128),
+    "anneal_lr": ("anneal_lr", True),
+    "gamma": ("gamma", 0.99),
+    "num_mini_batches": ("n_minibatches", 4),
+    "update_epochs": ("epochs", 4),
+    "max_grad_norm": ("max_grad_norm", 10.0),
+    "start_e": ("start_e", 1.0),
+    "end_e": ("end_e", 0.01),
+    "exploration_fraction": ("exploration_fraction", 0.3),
+    "q_lambda": ("q_lambda", 0.65),
+}
+
+# Appendix E: the text gives MsPacman an exploration fraction that Table 1 does not list.
+GAMES = {
+    "breakout": {"exploration_fraction": 0.3, "weight_decay": 0.2, "grid_step": 0.4},
+    "mspacman": {"exploration_fraction": 0.25, "weight_decay": 0.1, "grid_step": 0.4},
+}
+# The reduced scale keeps every setting but the number of steps and seeds: Breakout for a GPU, MsPacman for
+# two processor cores.
+SCALES = {
+    "paper": {game: {"total_steps": 10_000_000, "n_seeds": 15} for game in ("mspacman", "breakout")},
+    "reduced": {
+        "breakout": {"total_steps": 409_600, "n_seeds": 3},
+        "mspacman": {"total_steps": 81_920, "n_seeds": 2},
+    },
+}
+# A plain run of this seed plays the recorded hold-out; it is never compared.
+EXPERT_SEED = 1000
+EVALUATION = {"max_steps": 4_500, "patience": 500}
+
+
+def make_pool(game, n, n_threads=0):
+    """The environments of the experiment."""
+    return AtariPool(game, n, n_threads)
+
+
+STUDY = Study(make_pool, Architecture(), EVALUATION)
+
+
+def config(game, variant, total_steps=10_000_000):
+    """Settings of a variant of a game.
+
+    Examples
+    --------
+    >>> from rrl.experiments.games.atari import config
+    >>> config("breakout", "both").grid_step, config("mspacman", "regularised").weight_decay
+    (0.4, 0.1)
+    """
+    own = variant_settings(GAMES, game, variant)
+    return PQNConfig(total_steps=total_steps, exploration_fraction=GAMES[game]["exploration_fraction"], **own)
+
+
+def _unit(game, variant, seed, total_steps):
+    settings = dataclasses.asdict(config(game, variant, total_steps))
+    return {"experiment": "atari", "game": game, "variant": variant, "seed": seed, "settings": settings}
+
+
+def units(scale="reduced", *, games=None, total_steps=None, n_seeds=None):
+    """The training units of a scale, seed by seed.
+
+    Parameters
+    ----------
+    scale : {"paper", "reduced"}
+    games, total_steps, n_seeds : optional
+        In place of the scale's own.
+
+    Returns
+    -------
+    list of dict
+
+    Examples
+    --------
+    >>> from rrl.experiments.games.atari import units
+    >>> len(units("paper")), len(units("reduced", games=["mspacman"]))
+    (120, 8)
+    """
+    if scale not in SCALES:
+        raise ValueError(f"scale must be one of {sorted(SCALES)}, got {scale!r}")
+    plan = SCALES[scale]
+    if unknown := [game for game in games or () if game not in plan]:
+        raise ValueError(f"games must be one of {sorted(plan)}, got {unknown[0]!r}")
+    return [
+        _unit(game, variant, seed, total_steps or plan[game]["total_steps"])
+        for game in games or plan
+        for seed in range(n_seeds or plan[game]["n_seeds"])
+        for variant in VARIANTS
+    ]
+
+
+train_units = functools.partial(runs.train_units, STUDY)
+q_values = functools.partial(runs.q_values, STUDY)
+
+
+def make_holdout(unit, folder, *, device="cpu", n_games=8, noise=0.01):
+    """Record games of a trained unit as a hold-out (see `rrl.datasets.atari`).
+
+    A little noise keeps the games from being one game.
+    """
+    policy = player(STUDY, unit, folder, noise=noise, rng=np.random.default_rng(EXPERT_SEED), device=device)
+    names = {key: unit[key] for key in ("variant", "seed")}
+    details = {
+        "expert": f"plain PQN after {unit['settings']['total_steps']} steps, not among the compared runs",
+        "noise": noise,
+        **names,
+    }
+    return record_episodes(unit["game"], policy, range(9000, 9000 + n_games), details=details, **EVALUATION)
+
+
+def main(
+    scale="reduced",
+    *,
+    folder,
+    jobs=1,
+    batch=None,
+    device=None,
+    conv=None,
+    n_threads=0,
+    budget=math.inf,
+    log_every=0,
+    **plan,
+):
+    """Train what is not yet recorded, then take Q-values on the hold-out; the command line's entry.
+
+    Parameters
+    ----------
+    scale : {"paper", "reduced"}
+    folder : path
+        Of the run store.
+    jobs : int
+        Processes; on a GPU two let one emulate while the other learns.
+    batch : int, optional
+        Units that train together; as many as there are for each process, if not given.
+    device : str, optional
+        Of torch; the GPU if there is one.
+    conv : str, optional
+        See `rrl.pqn.Trainer`.
+    n_threads : int
+        Emulator threads of each process; 0 lets ale-py choose.
+    budget : float
+        Seconds after which training stops, its runs marked as incomplete.
+    log_every : int
+        Print a line of JSON every so many iterations; 0 for none.
+    **plan
+        `games`, `total_steps`, `n_seeds` of `units`.
+
+    Returns
+    -------
+    list of dict
+        All records of the plan.
+    """
+    deadline = time.monotonic() + budget
+    device = device or ("cuda" if require_torch().cuda.is_available() else "cpu")
+    store, records = RunStore(folder), []
+    planned = units(scale, **plan)
+    for game in dict.fromkeys(unit["game"] for unit in planned):
+        own = [unit for unit in planned if unit["game"] == game]
+        expert = _unit(game, "plain", EXPERT_SEED, own[0]["settings"]["total_steps"])
+        path = Path(folder) / f"holdout_{game}.recording"
+        try:
+            states = holdout(game, recording=read_recording(path, **RECORDED) if path.exists() else None)
+        except FileNotFoundError:
+            states = None
+        todo = own if states else [*own, expert]
+        size = batch or math.ceil(len(todo) / jobs)
+        work = functools.partial(
+            train_units,
+            folder=folder,
+            device=device,
+            conv=conv,
+            n_threads=n_threads,
+            deadline=deadline,
+            log_every=log_every,
+        )
+        records += store.run(todo, work, jobs=jobs, batch=size)
+        if not states:
+            recording = make_holdout(expert, folder, device=device)
+            write_recording(path, recording)
+            states = holdout(game, recording=recording)
+        trained = {unit_key(unit): unit for unit in own}
+        work = functools.partial(q_values, trained=trained, states=states, folder=folder, device=device)
+        records += store.run([holdout_unit(unit, states) for unit in own], work)
+    return records

@@ -1,0 +1,221 @@
+"""What the experiments with quantised PQN share: training units together, and their Q-values on a hold-out.
+
+Networks lie in ``networks/`` beside the records, outside git.
+"""
+
+import functools
+import hashlib
+import json
+import math
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from rrl.experiments.store import unit_key
+from rrl.packing import pack_array
+from rrl.pqn.atari import play
+from rrl.pqn.config import PQNConfig
+from rrl.pqn.network import Architecture, StackedQNetwork, greedy_actions, quantise, require_torch
+from rrl.pqn.train import Trainer, train
+
+__all__ = ["LAST_GAMES", "VARIANTS", "Study", "greedy_policy", "holdout_unit", "q_values", "train_units"]
+
+# What each of Figure 2's variants takes from its game's settings.
+VARIANTS = {
+    "plain": (),
+    "quantised": ("grid_step",),
+    "regularised": ("weight_decay",),
+    "both": ("grid_step", "weight_decay"),
+}
+LAST_GAMES = 20
+
+
+class Study(NamedTuple):
+    """What one family of games needs.
+
+    Attributes
+    ----------
+    make_env : callable
+        ``make_env(game, n, n_threads=0)`` gives a `rrl.pqn.VectorEnv`.
+    architecture : Architecture
+        Of the network.
+    limits : dict
+        `max_steps` and `patience` of greedy games, see `rrl.pqn.atari.play`.
+    """
+
+    make_env: Callable
+    architecture: Architecture
+    limits: dict
+
+
+def variant_settings(games, game, variant):
+    """What a variant takes from its game's settings; `games` holds the settings by game."""
+    if game not in games:
+        raise ValueError(f"game must be one of {sorted(games)}, got {game!r}")
+    if variant not in VARIANTS:
+        raise ValueError(f"variant must be one of {sorted(VARIANTS)}, got {variant!r}")
+    return {key: games[game][key] for key in VARIANTS[variant]}
+
+
+def greedy_policy(network, theta, configs, noise=None):
+    """Greedy actions as in training (rounded outputs, ties to the lowest index), for a pool.
+
+    `noise` = (probability, generator) replaces some actions by random ones.
+    """
+    torch = require_torch()
+    steps = [c.grid_step * c.round_acting for c in configs]
+    steps = torch.tensor(steps, dtype=torch.float32, device=theta.device).reshape(-1, 1, 1)
+
+    def act(observations, _):
+        batch = observations.reshape(len(configs), -1, *observations.shape[1:])
+        with torch.no_grad():
+            q = quantise(network(theta, batch), steps)
+        actions = greedy_actions(q).cpu().numpy().ravel()
+        if noise:
+            probability, rng = noise
+            random = rng.integers(network.n_actions, size=len(actions))
+            actions = np.where(rng.random(len(actions)) < probability, random, actions)
+        return actions
+
+    return act
+
+
+def network_path(folder, unit):
+    """Where the parameters of a trained unit lie."""
+    return Path(folder) / "networks" / f"{unit_key(unit)}.safetensors"
+
+
+def _save_network(folder, unit, row):
+    from safetensors.torch import save_file
+
+    path = network_path(folder, unit)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(f".{os.getpid()}.part")
+    save_file({"theta": row.cpu().contiguous()}, part)
+    os.replace(part, path)
+    return hashlib.sha256(row.cpu().numpy().tobytes()).hexdigest()
+
+
+def load_network(folder, unit):
+    """Parameters (P,) of a trained unit."""
+    from safetensors.torch import load_file
+
+    path = network_path(folder, unit)
+    if not path.exists():
+        raise FileNotFoundError(f"no network {path.name} in {path.parent}: train that run again to have it")
+    return load_file(path)["theta"]
+
+
+def checkpoint_path(folder, batch):
+    """Where the units of a batch, in this order, keep their state while they train."""
+    digest = hashlib.sha256("".join(map(unit_key, batch)).encode()).hexdigest()[:16]
+    return Path(folder) / "networks" / f"checkpoint-{digest}.safetensors"
+
+
+def train_units(study, batch, *, folder, device="cpu", conv=None, n_threads=0, deadline=math.inf, log_every=0):
+    """Train units of one game together, play them, and yield their results.
+
+    `n_threads` are those of the study's pool. A run that the deadline cut has ``complete: False`` in its result.
+    """
+    torch = require_torch()
+    if len({unit["game"] for unit in batch}) > 1:
+        raise ValueError("units that train together must be of one game")
+    game, runs = batch[0]["game"], [(u["seed"], config_of(u)) for u in batch]
+    checkpoint = checkpoint_path(folder, batch)
+    checkpoint.parent.mkdir(parents=True, exist_ok=True)
+    pool = functools.partial(study.make_env, game, n_threads=n_threads)
+    trainer = Trainer(runs, pool, architecture=study.architecture, device=device, conv=conv)
+    start, first = time.monotonic(), trainer.iteration
+
+    def log(t):
+        if log_every and t.iteration % log_every == 0:
+            speed = (t.iteration - first) * t.config.n_envs * t.config.n_steps * t.n_runs
+            means = [round(float(np.mean([s for _, s in g[-LAST_GAMES:]])), 2) if g else None for g in t.games]
+            report = {"step": t.step_count(), "run_steps_a_second": round(speed / (time.monotonic() - start))}
+            print(json.dumps(report | {"means": means} | t.curve[-1]), flush=True)
+
+    complete = train(trainer, checkpoint=checkpoint, deadline=deadline, after=log, progress=not log_every)
+    seconds = time.monotonic() - start
+    policy = greedy_policy(trainer.network, trainer.theta, trainer.configs)
+    n = trainer.config.n_envs
+    # One game in each of its environments: a new Atari pool takes a fifth of a second for each of them.
+    seeds = np.tile(np.random.default_rng([2, 25]).integers(2**31 - 1, size=n), len(runs))
+    games = play(policy, trainer.env, seeds, **study.limits)
+    for k, unit in enumerate(batch):
+        steps, scores = zip(*trainer.games[k]) if trainer.games[k] else ((), ())
+        curve = trainer.curve[:: max(1, len(trainer.curve) // 100)]
+        own = slice(k * n, (k + 1) * n)
+        yield {
+            "complete": complete,
+            "steps": trainer.step_count(),
+            "exact_resume": trainer.restarts == 0,
+            "restarts": trainer.restarts,
+            "games": {
+                "step": pack_array(np.array(steps, np.int32)),
+                "score": pack_array(np.array(scores, np.float32)),
+            },
+            "final_mean": float(np.mean(scores[-LAST_GAMES:])) if scores else None,
+            "curve": {
+                "step": [c["step"] for c in curve],
+                **{key: [round(c[key][k], 6) for c in curve] for key in ("loss", "mean_q", "ties")},
+            },
+            "evaluation": {
+                "policy": "greedy",
+                **study.limits,
+                "scores": games.scores[own],
+                "truncated": games.truncated[own],
+                "lengths": [len(a) for a in games.actions[own]],
+            },
+            "network_sha256": _save_network(folder, unit, trainer.theta[k]),
+            "device": str(trainer.device),
+            "conv": trainer.network.conv,
+            "tf32": {"conv": torch.backends.cudnn.allow_tf32, "matmul": torch.backends.cuda.matmul.allow_tf32},
+            "trained_together": len(batch),
+            "train_seconds": round(seconds, 1),
+        }
+    checkpoint.unlink()
+
+
+def config_of(unit):
+    """The settings of a unit as they were given to the trainer."""
+    settings = dict(unit["settings"])
+    return PQNConfig(**{**settings, "adam_betas": tuple(settings["adam_betas"])})
+
+
+def player(study, unit, folder, *, noise, rng, device="cpu"):
+    """The greedy policy of a trained unit, for `play`; with probability `noise` an action is random."""
+    theta = load_network(folder, unit)[None].to(device)
+    pool = study.make_env(unit["game"], 1)
+    network = StackedQNetwork(1, pool.observation_shape, pool.n_actions, study.architecture)
+    return greedy_policy(network, theta, [config_of(unit)], (noise, rng))
+
+
+def holdout_unit(unit, states):
+    """The unit that takes a trained unit's Q-values on a `Holdout`."""
+    names = {key: unit[key] for key in ("game", "variant", "seed")}
+    return {"experiment": f"{unit['experiment']}-holdout", "run": unit_key(unit), "holdout": states.digest, **names}
+
+
+def q_values(study, unit, *, trained, states, folder, device="cpu"):
+    """Unrounded Q-values of a trained unit on the hold-out states, and its agreement with the expert."""
+    torch = require_torch()
+    run = trained[unit["run"]]
+    n_actions = study.make_env(unit["game"], 1).n_actions
+    network = StackedQNetwork(1, states.observations.shape[1:], n_actions, study.architecture)
+    theta = load_network(folder, run)[None].to(device)
+    with torch.no_grad():
+        parts = [network(theta, part[None])[0].cpu() for part in np.array_split(states.observations, 16)]
+    q = torch.cat(parts).numpy()
+    settings = config_of(run)
+    actions = quantise(q, settings.grid_step * settings.round_acting).argmax(1)
+    return {
+        "q": pack_array(q),
+        "actions": pack_array(actions.astype(np.int8)),
+        "agreement_with_expert": float((actions == states.actions).mean()),
+        "source": states.source,
+        "details": states.details,
+    }

@@ -1,0 +1,242 @@
+"""Algorithm 5, R-LSVI-UCB: replicable exploration, in the corrected form of errata E1 to E4 and E11."""
+
+from dataclasses import dataclass
+from numbers import Integral, Real
+
+import numpy as np
+
+from ..mdp.linear_mdp import LinearMDP, greedy_actions
+from ..randomness import check_rng
+from ..replicability import fingerprint
+from ..rounding import as_float64, check_bin_width, hypergrid_round
+from ..second_moment import round_symmetric
+from .data import EnvData, FiniteData, optimistic_q
+
+__all__ = ["LSVIUCBResult", "r_lsvi_ucb"]
+
+
+@dataclass(frozen=True, eq=False)
+class LSVIUCBResult:
+    """Result of :func:`r_lsvi_ucb`: T policies, of which the uniform mixture is the output.
+
+    Attributes
+    ----------
+    policies : ndarray of int64, shape (T, H, S), or None
+        The policy of each round; None with a Gymnasium environment.
+    codes : (ndarray, ndarray), or None
+        Grid cells of the ridge weights, (T - 1, H, d), and of the second moments,
+        (T - 1, H, d (d + 1) / 2), that decide the policies of rounds 1 to T - 1. None without rounding.
+    history : dict of ndarray, shape (T,)
+        ``optimistic_value``: the estimate of the start value that each round's policy maximises;
+        ``mean_return``: the mean return of its trajectories.
+    weights, inverses : ndarray, shapes (T, H, d) and (T, H, d, d), or None
+        Weights and inverse Gram matrices of every round, where they were kept.
+    beta : float
+        As given.
+    """
+
+    policies: np.ndarray | None
+    codes: tuple | None
+    history: dict
+    weights: np.ndarray | None
+    inverses: np.ndarray | None
+    beta: float
+
+    def fingerprint(self):
+        """SHA-256 of the codes, or of the policies where nothing was rounded."""
+        if self.codes is not None:
+            return fingerprint(list(self.codes))
+        if self.policies is None:
+            raise ValueError("an unrounded run on an environment has no codes to compare: give bin_widths")
+        return fingerprint(self.policies)
+
+    def q_values(self, t, h, phi):
+        """Optimistic values of round `t` at stage `h` for features of shape (..., d)."""
+        if self.weights is None:
+            raise ValueError("the estimates were not kept: run with keep_estimates=True")
+        phi, horizon = as_float64("phi", phi), self.weights.shape[1]
+        return optimistic_q(phi, self.weights[t, h], self.inverses[t, h], self.beta, horizon)
+
+    def act(self, t, h, phi):
+        """Actions of round `t` at stage `h` for features of all actions, shape (..., A, d)."""
+        return greedy_actions(self.q_values(t, h, phi))
+
+
+def _check(n_rounds, n_trajectories, beta, penalty, bin_widths):
+    if not isinstance(n_rounds, Integral) or n_rounds < 1:
+        raise ValueError(f"n_rounds must be a positive integer, got {n_rounds!r}")
+    whole = isinstance(n_trajectories, Integral) and not isinstance(n_trajectories, bool)
+    huge = isinstance(n_trajectories, Real) and np.isfinite(n_trajectories) and n_trajectories >= 2.0**53
+    if not (whole or huge) or n_trajectories < 1:
+        raise ValueError(f"n_trajectories must be a whole number >= 1 (a float from 2^53 on), got {n_trajectories!r}")
+    for name, value in (("beta", beta), ("penalty", penalty)):
+        if not (isinstance(value, Real) and np.isfinite(value) and value >= 0):
+            raise ValueError(f"{name} must be a finite number >= 0, got {value!r}")
+    if penalty == 0:
+        raise ValueError("penalty must be positive: the bonus divides by it")
+    if bin_widths is None:
+        return None
+    if not isinstance(bin_widths, (tuple, list)) or len(bin_widths) != 2:
+        raise ValueError(f"bin_widths must be None or a pair (ridge, second moment), got {bin_widths!r}")
+    return tuple(check_bin_width(width, ()) for width in bin_widths)
+
+
+def r_lsvi_ucb(
+    mdp,
+    *,
+    n_rounds,
+    n_trajectories,
+    beta,
+    penalty,
+    bin_widths,
+    shared_seed,
+    rng,
+    by=None,
+    features=None,
+    horizon=None,
+    keep_estimates=False,
+    engine="numpy",
+):
+    """Replicable least-squares value iteration with upper confidence bounds (Algorithm 5, Theorem 4.2).
+
+    Every round runs M trajectories under the current policy, then goes from the last stage to the
+    first: all data of the stage, each round with its own rewards and next states, are labelled with
+    this round's V_{h+1}; the ridge weights and the second moment are rounded under the keys
+    ``("lsvi_ucb", t, h, "ridge")`` and ``("lsvi_ucb", t, h, "gram")``; and
+    Q_h = min(H, phi' w + beta * sqrt(phi' Lambda^-1 phi)) with Lambda the rounded second moment plus
+    penalty * I. Sums over rounds are divided by M. It starts from Q = min(H, beta * norm(phi) / sqrt(penalty)).
+
+    With ``n_trajectories=1, bin_widths=None`` this is plain LSVI-UCB (Jin et al., 2020).
+
+    Parameters
+    ----------
+    mdp : LinearMDP or gymnasium.Env
+        An environment needs a Discrete action space, `features` and `horizon`; rewards should lie in
+        [0, 1]. After a termination all later values are 0; a truncation is bootstrapped.
+    n_rounds : int
+        The paper's T.
+    n_trajectories : int or float
+        The paper's M; from 9.2e18 on a float, drawn in the normal limit.
+    beta : float
+        Width of the bonus.
+    penalty : float
+        The paper's lambda > 0, for sums over rounds of means over trajectories.
+    bin_widths : (float, float) or None
+        Bins of the ridge weights and of the second moment; None leaves both as they are.
+    shared_seed : int
+        The paper's random string r.
+    rng : numpy.random.Generator
+        The data.
+    by : {"counts", "draws"}, optional
+        How a LinearMDP is sampled: the law is the same, the cost of counts does not grow with M. By
+        default counts where M > S.
+    features : callable, optional
+        With an environment only: observation -> features of all actions, shape (A, d), norms at most 1.
+    horizon : int, optional
+        With an environment only: the paper's H.
+    keep_estimates : bool, default=False
+        Keep the weights and inverse matrices of all rounds; always so with an environment.
+    engine : {"numpy", "numba"}, default="numpy"
+        "numba" compiles plain LSVI-UCB on a LinearMDP (same trajectories, same policies).
+
+    Returns
+    -------
+    LSVIUCBResult
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrl import LinearMDP, r_lsvi_ucb
+    >>> lock = LinearMDP.combination_lock(horizon=4, n_actions=3, rng=np.random.default_rng(5))
+    >>> def lab(seed):
+    ...     settings = dict(n_rounds=50, n_trajectories=10**15, beta=0.5, penalty=0.1, shared_seed=2)
+    ...     return r_lsvi_ucb(lock, bin_widths=(0.05, 0.02), rng=np.random.default_rng(seed), **settings)
+    >>> one, two = lab(1), lab(2)
+    >>> one.fingerprint() == two.fingerprint()
+    True
+    >>> best = lock.optimal_values().start
+    >>> float(round(best - lock.policy_values(one.policies[-1]).start, 9))
+    0.0
+    """
+    bin_widths = _check(n_rounds, n_trajectories, beta, penalty, bin_widths)
+    check_rng(rng)
+    finite = isinstance(mdp, LinearMDP)
+    if by not in (None, "counts", "draws"):
+        raise ValueError(f"by must be 'counts', 'draws' or None, got {by!r}")
+    if engine not in ("numpy", "numba"):
+        raise ValueError(f"engine must be 'numpy' or 'numba', got {engine!r}")
+    plain = finite and n_trajectories == 1 and bin_widths is None and by != "counts"
+    if finite:
+        if features is not None or horizon is not None:
+            raise ValueError("features and horizon belong to an environment, not to a LinearMDP")
+        horizon = mdp.horizon
+        by = by or ("counts" if n_trajectories > mdp.n_states else "draws")
+    else:
+        if not hasattr(getattr(mdp, "action_space", None), "n"):
+            raise TypeError(f"mdp must be a LinearMDP or an environment with discrete actions, got {mdp!r}")
+        if not callable(features) or not isinstance(horizon, Integral) or horizon < 1:
+            raise ValueError("an environment needs features (a function of the observation) and a horizon >= 1")
+        keep_estimates = True
+    if not (finite and by == "counts") and not isinstance(n_trajectories, Integral):
+        raise ValueError(f"n_trajectories={n_trajectories!r} is too large to draw one by one: use by='counts'")
+    if engine == "numba":
+        if not plain or keep_estimates:
+            raise ValueError("engine='numba' runs plain LSVI-UCB only: a LinearMDP, n_trajectories=1, no bin_widths")
+        return _run_numba(mdp, n_rounds, beta, penalty, rng)
+    if finite:
+        data = FiniteData(mdp, n_trajectories, by, plain, beta, penalty, rng)
+    else:
+        data = EnvData(mdp, features, horizon, n_trajectories, beta, penalty, rng)
+
+    d = data.gram.shape[1]
+    policies = np.empty((n_rounds, horizon, mdp.n_states), dtype=np.int64) if finite else None
+    weights = np.zeros((n_rounds, horizon, d)) if keep_estimates else None
+    inverses = np.tile(np.eye(d) / penalty, (n_rounds, horizon, 1, 1)) if keep_estimates else None
+    history = {name: np.empty(n_rounds) for name in ("optimistic_value", "mean_return")}
+    codes = None
+    if bin_widths is not None:
+        shape = (n_rounds - 1, horizon)
+        codes = tuple(np.empty((*shape, size), dtype=np.int64) for size in (d, d * (d + 1) // 2))
+    for t in range(n_rounds):
+        if finite:
+            policies[t] = data.policy
+        history["mean_return"][t] = data.collect(t)
+        history["optimistic_value"][t] = data.optimistic_value()
+        for h in reversed(range(horizon)) if t + 1 < n_rounds else ():
+            w = data.regress(h)
+            gram = data.gram[h]
+            if codes is not None:
+                key = ("lsvi_ucb", t, h)
+                rounded = hypergrid_round(w, bin_widths[0], shared_seed=shared_seed, key=("ridge", (*key, "ridge")))
+                w, codes[0][t, h] = rounded.values, rounded.codes
+                gram, codes[1][t, h] = round_symmetric(gram, bin_widths[1], shared_seed=shared_seed, key=(*key, "gram"))
+            if not plain:
+                data.set_inverse(h, np.linalg.inv(gram + penalty * np.eye(d)))
+            data.set_stage(h, w)
+            if keep_estimates:
+                weights[t + 1, h], inverses[t + 1, h] = w, data.inverse[h]
+    return LSVIUCBResult(policies, codes, history, weights, inverses, float(beta))
+
+
+def _run_numba(mdp, n_rounds, beta, penalty, rng):
+    try:
+        from .compiled import plain_lsvi_ucb
+    except ImportError as error:
+        raise ImportError("engine='numba' needs numba: pip install 'rrl[experiments]'") from error
+    policies = np.empty((n_rounds, mdp.horizon, mdp.n_states), dtype=np.int64)
+    history = {name: np.empty(n_rounds) for name in ("optimistic_value", "mean_return")}
+    pairs = mdp.n_states * mdp.n_actions
+    plain_lsvi_ucb(
+        mdp.features.reshape(pairs, mdp.dim),
+        mdp.cumulative.reshape(mdp.horizon, pairs, mdp.n_states),
+        mdp.cumulative_start,
+        mdp.rewards_table.reshape(mdp.horizon, pairs),
+        mdp.start_probabilities,
+        float(beta),
+        float(penalty),
+        rng.random((n_rounds, mdp.horizon + 1)),
+        policies,
+        history["optimistic_value"],
+        history["mean_return"],
+    )
+    return LSVIUCBResult(policies, None, history, None, None, float(beta))

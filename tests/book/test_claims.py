@@ -1,0 +1,386 @@
+"""The claim map: it has every item of the paper, each fault of it stops the build, and its page works."""
+
+import json
+import re
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import book_claims
+import numpy as np
+import pytest
+import yaml
+
+from rrl.book.claims import STATUSES, verdict
+
+ROOT = Path(__file__).parents[2]
+PAPER = ROOT / "shared" / "paper" / "replicable-linear-rl.tex"
+if not PAPER.is_file():
+    PAPER = ROOT.parent / "shared" / "paper" / "replicable-linear-rl.tex"
+SHORT = {
+    "definition": "def",
+    "assumption": "asm",
+    "proposition": "prop",
+    "lemma": "lem",
+    "theorem": "thm",
+    "corollary": "cor",
+    "algorithm": "alg",
+    "figure": "fig",
+    "table": "tab",
+}
+
+
+# The list of items
+
+
+def number_items(tex):
+    """Number a paper's items as LaTeX does: label, kind, number, LaTeX label."""
+    section, appendix, counts, rows, open_item = 0, False, Counter(), [], None
+    kinds = "|".join(kind for kind in SHORT if kind != "figure")
+    pattern = (
+        rf"\\(section|appendix)\b(?!\*)|\\(begin|end)\{{({kinds}|figure|wrapfigure)\}}|\\label\{{((?!eq:|ln:)[^}}]*)\}}"
+    )
+    for found in re.finditer(pattern, re.sub(r"(?m)(?<!\\)%.*$", "", tex)):
+        command, side, kind, label = found.groups()
+        kind = "figure" if kind == "wrapfigure" else kind
+        if command == "appendix":
+            section, appendix = 0, True
+        elif command == "section":
+            section, counts = (
+                section + 1,
+                Counter({k: n for k, n in counts.items() if k in ("algorithm", "figure", "table")}),
+            )
+        elif side == "begin":
+            counts[kind] += 1
+            within = "ABCDEFG"[section - 1] if appendix else str(section)
+            number = str(counts[kind]) if kind in ("algorithm", "figure", "table") else f"{within}.{counts[kind]}"
+            open_item = [f"{SHORT[kind]}-{number.replace('.', '-').lower()}", kind, number, ""]
+            rows.append(open_item)
+        elif side == "end":
+            open_item = None
+        elif open_item:
+            open_item[3] = label
+    return rows
+
+
+def test_items_are_numbered_as_latex_does():
+    tex = r"""\section{One} \begin{lemma} \label{lem:a} \end{lemma} \label{sec:x} % \begin{lemma}
+    \section{Two} \begin{algorithm} \label{alg:b} \end{algorithm} \begin{lemma} \end{lemma}
+    \begin{wrapfigure} \label{fig:c} \end{wrapfigure}
+    \appendix \section{Proofs} \begin{lemma} \label{eq:d} \end{lemma}"""
+    assert number_items(tex) == [
+        ["lem-1-1", "lemma", "1.1", "lem:a"],
+        ["alg-1", "algorithm", "1", "alg:b"],
+        ["lem-2-1", "lemma", "2.1", ""],
+        ["fig-1", "figure", "1", "fig:c"],
+        ["lem-a-1", "lemma", "A.1", ""],
+    ]
+
+
+@pytest.mark.skipif(not PAPER.is_file(), reason="the paper's source is not here")
+def test_the_list_has_every_item_of_the_paper():
+    lines = (ROOT / "book" / "paper_items.csv").read_text(encoding="utf-8").splitlines()
+    assert lines[0] == "label,kind,number,latex"
+    assert lines[1:] == [",".join(row) for row in number_items(PAPER.read_text(encoding="utf-8"))]
+
+
+# The map of this book
+
+
+@pytest.fixture(scope="module")
+def claims():
+    return book_claims.read_claims(ROOT)
+
+
+def test_the_map_has_no_fault(claims):
+    assert book_claims.find_faults(ROOT, claims, book_claims.read_items(ROOT), set(), {}) == []
+
+
+def test_every_item_has_its_box_or_figure_in_the_chapter_that_is_named(claims):
+    missing = []
+    for entry in claims:
+        source = ROOT / "notebooks" / f"{Path(entry['chapter']).name}.md"
+        anchor = rf"name: {entry['anchor']}$" if "anchor" in entry else rf":label: {entry['label']}$"
+        if not source.is_file() or not re.search(anchor, source.read_text(encoding="utf-8"), re.M):
+            missing.append(entry["item"])
+    assert missing == []
+
+
+def test_verdicts_are_computed_not_typed():
+    glued = []
+    for source in sorted((ROOT / "notebooks").glob("*.md")):
+        glued += re.findall(r'glue\(\s*f?"claim-[^"]*",\s*(\S+?)[(,]', source.read_text(encoding="utf-8"))
+    assert len(glued) > 10
+    assert [value for value in glued if value[0] in "\"'" or value.startswith('f"')] == []
+
+
+def test_a_verdict_says_what_the_checks_make_of_an_item():
+    assert verdict(True) == verdict(np.True_, False) == "holds as printed"
+    assert verdict(False, True) == "holds corrected"
+    assert verdict(False) == verdict(False, np.False_, holding="illustrated") == "refuted"
+    assert verdict(True, holding="measured at reduced scale") == "measured at reduced scale"
+    assert {verdict(p, c) for p in (True, False) for c in (True, False)} <= set(STATUSES)
+    for bad in (1, "yes", None, np.float64(0.5), np.array([True])):
+        with pytest.raises(TypeError, match="printed must be True or False"):
+            verdict(bad)
+    with pytest.raises(TypeError, match="corrected must be True or False, got 2"):
+        verdict(False, 2)
+    for bad in ("refuted", "holds corrected", "proved"):
+        with pytest.raises(ValueError, match="holding must be a status of an item that passed"):
+            verdict(True, holding=bad)
+
+
+# Its faults
+
+
+@pytest.fixture
+def small(tmp_path):
+    """Make a book with one item and everything that it names."""
+    entry = {
+        "label": "lem-2-1",
+        "item": "Lemma 2.1",
+        "title": "rounding",
+        "statement": "Half a bin, $\\alpha/2$.",
+        "chapter": "chapters/01_rounding",
+        "functions": ["rrl.hypergrid_round", "rrl.theory.rounding_error_bound"],
+        "tests": ["test_a.py::test_one", "test_a.py::TestB::test_two"],
+        "status": "holds corrected",
+        "errata": ["E1"],
+    }
+    files = {
+        "book/paper_items.csv": "label,kind,number,latex\nlem-2-1,lemma,2.1,lem:rounding\n",
+        "notebooks/01_rounding.md": "# Rounding\n",
+        "notebooks/13_errata.md": "# Errata\n\n### E1: there\n",
+        "tests/test_a.py": "def test_one(): ...\nclass TestB:\n    def test_two(self): ...\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    return tmp_path, entry
+
+
+def faults(root, entries, verdicts=None, chapters=("chapters/01_rounding",)):
+    """What the build would say."""
+    (root / "book" / "claims.yml").write_text(yaml.safe_dump(entries), encoding="utf-8")
+    if verdicts is None:
+        verdicts = {"lem-2-1": {"chapters/01_rounding": "holds corrected"}}
+    return book_claims.find_faults(
+        root, book_claims.read_claims(root), book_claims.read_items(root), set(chapters), verdicts
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ({}, None),
+        ({"label": "lem-2-2"}, "Lemma 2.1 (lem-2-1) has no entry"),
+        ({"item": "Lemma 2.2"}, "lem-2-1: the paper has Lemma 2.1, the entry Lemma 2.2"),
+        ({"title": ""}, "lem-2-1: no title"),
+        ({"functions": []}, None),
+        ({"tests": [], "statement": None}, "lem-2-1: no statement, tests"),
+        ({"status": "proved"}, "lem-2-1: unknown status 'proved'"),
+        ({"status": "refuted"}, "lem-2-1: the map says 'refuted', chapters/01_rounding recorded 'holds corrected'"),
+        ({"chapter": "chapters/02_b"}, "lem-2-1: no notebook of chapters/02_b"),
+        ({"errata": []}, "lem-2-1: corrected by no erratum"),
+        ({"errata": ["E2"]}, "lem-2-1: no erratum E2"),
+        ({"functions": ["rrl.nothing"]}, "lem-2-1: no function rrl.nothing"),
+        ({"functions": ["rrl.theory.nothing.more"]}, "lem-2-1: no function rrl.theory.nothing.more"),
+        ({"tests": ["test_a.py::test_two"]}, "lem-2-1: no test test_a.py::test_two"),
+        ({"tests": ["test_a.py::TestB::test_one"]}, "lem-2-1: no test test_a.py::TestB::test_one"),
+        ({"tests": ["test_b.py::test_one"]}, "lem-2-1: no test test_b.py::test_one"),
+        ({"tests": ["test_a.py"]}, "lem-2-1: no test test_a.py"),
+    ],
+)
+def test_each_fault_is_found(small, change, fault):
+    root, entry = small
+    found = faults(root, [entry | change])
+    assert found == [] if fault is None else fault in found
+
+
+def test_verdicts_are_demanded_and_compared_in_every_chapter(small):
+    root, entry = small
+    assert faults(root, [entry], verdicts={}) == ["lem-2-1: no page has recorded a verdict"]
+    assert faults(root, [entry], verdicts={}, chapters=()) == []
+    one, two = {"chapters/01_rounding": "holds corrected"}, {"chapters/13_errata": "refuted"}
+    assert faults(root, [entry], verdicts={"lem-2-1": one | two}) == [
+        "lem-2-1: the map says 'holds corrected', chapters/13_errata recorded 'refuted'"
+    ]
+    assert faults(root, [entry], verdicts={"lem-2-1": one, "lem-9": one}) == ["lem-9 has a verdict and no entry"]
+    assert faults(root, [entry, entry]) == ["lem-2-1 has 2 entries"]
+
+
+def test_a_copy_without_the_tests_is_checked_as_far_as_it_goes(small):
+    root, entry = small
+    shutil.rmtree(root / "tests")
+    (root / "notebooks" / "13_errata.md").unlink()
+    assert faults(root, [entry | {"tests": ["test_b.py::test_one"], "errata": ["E7"]}]) == []
+
+
+def notebook(**glued):
+    """An executed notebook that glued these verdicts, and a picture of no interest."""
+    prefix = "application/papermill.record/"
+    outputs = [
+        {
+            "output_type": "display_data",
+            "data": {f"{prefix}text/plain": repr(value)},
+            "metadata": {"scrapbook": {"name": name.replace("_", "-"), "mime_prefix": prefix}},
+        }
+        for name, value in glued.items()
+    ]
+    cells = [{"cell_type": "code", "outputs": [*outputs, {"output_type": "stream", "text": "x"}]}]
+    return json.dumps({"cells": [{"cell_type": "markdown", "source": "x"}, *cells]})
+
+
+def test_verdicts_are_read_from_executed_chapters(tmp_path):
+    (tmp_path / "chapters").mkdir()
+    (tmp_path / "chapters" / "01_a.ipynb").write_text(notebook(claim_lem_2_1="refuted", other="x"))
+    (tmp_path / "chapters" / "02_b.ipynb").write_text(notebook(claim_lem_2_1="illustrated"))
+    both = {"lem-2-1": {"chapters/01_a": "refuted", "chapters/02_b": "illustrated"}}
+    assert book_claims.read_verdicts(tmp_path, ["chapters/02_b", "chapters/01_a"]) == both
+    assert book_claims.read_verdicts(tmp_path, ["chapters/01_a"]) == {"lem-2-1": {"chapters/01_a": "refuted"}}
+
+
+# In Sphinx
+
+
+@pytest.fixture
+def build(small, monkeypatch):
+    """Build the small book with Sphinx; give the page, the chapter and the warnings."""
+    from sphinx.application import Sphinx
+    from sphinx.util.docutils import docutils_namespace, patch_docutils
+
+    root, entry = small
+    (root / "chapters").mkdir()
+    (root / "index.md").write_text("# Book\n\n```{toctree}\nbook/claims\nchapters/01_rounding\n```\n")
+    (root / "book" / "claims.md").write_text("# Claim map\n\n```{rrl-claims}\n```\n")
+    names = "".join(f".. py:function:: {name}\n" for name in entry["functions"])
+    api = f"---\norphan: true\n---\n\n# Names\n\n```{{eval-rst}}\n{names}```\n"
+    (root / "book" / "api.md").write_text(api)
+    (root / "chapters" / "01_rounding.ipynb").write_text(notebook(claim_lem_2_1="holds corrected"))
+    monkeypatch.setattr(book_claims, "ROOT", root)
+
+    def run(box="lem-2-1", **change):
+        (root / "book" / "claims.yml").write_text(yaml.safe_dump([entry | change]), encoding="utf-8")
+        text = f"# Rounding\n\n```{{prf:lemma}} 2.1\n:label: {box}\n:nonumber:\n\nTrue.\n```\n"
+        (root / "chapters" / "01_rounding.md").write_text(text)
+        options = {
+            "extensions": ["myst_parser", "sphinx_proof", "book_claims"],
+            "exclude_patterns": ["out", "notebooks"],
+            "myst_enable_extensions": ["dollarmath"],
+        }
+        warnings = open(root / "warnings", "w+", encoding="utf-8")
+        with warnings, patch_docutils(root), docutils_namespace():
+            app = Sphinx(root, None, root / "out", root / "out", "html", options, None, warnings, freshenv=True)
+            app.build()
+            warnings.seek(0)
+            said = warnings.read()
+        return *((root / "out" / f"{name}.html").read_text() for name in ("book/claims", "chapters/01_rounding")), said
+
+    return run
+
+
+def test_the_table_and_the_box_lead_to_each_other(build):
+    page, chapter, said = build()
+    assert said == ""
+    assert 'href="../book/claims.html#claim-lem-2-1">Lemma 2.1 in the claim map</a>' in chapter
+    assert '<tr class="kind-lem status-holds-corrected in-01_rounding' in page
+    assert 'id="claim-lem-2-1"' in page
+    assert 'href="../chapters/01_rounding.html#lem-2-1"' in page
+    assert "holds corrected 1." in page
+    assert "<summary>2 tests</summary>" in page
+
+
+def test_an_entry_without_anchor_and_a_contradiction_are_warnings(build):
+    assert "Lemma 2.1 has no anchor lem-2-1 in chapters/01_rounding" in build(box="lem-x")[2]
+    assert "Lemma 2.1 has no anchor fig-1 in chapters/01_rounding" in build(anchor="fig-1")[2]
+    page, _, said = build(status="illustrated")
+    assert (
+        "WARNING: claim map: lem-2-1: the map says 'illustrated', chapters/01_rounding recorded 'holds corrected'"
+        in said
+    )
+    assert "The claim map has faults" in page
+
+
+# In the browser
+
+ROWS = """<!doctype html><link rel="icon" href="data:,">
+<link rel="stylesheet" href="book.css"><link rel="stylesheet" href="claims.css"><script src="book.js"></script>
+<table class="cards claims"><thead><tr><th>Item</th></tr></thead><tbody>
+<tr id="claim-lem-2-1" class="kind-lem status-holds-as-printed in-01_rounding"><td>Lemma 2.1 rounding</td></tr>
+<tr id="claim-thm-3-1" class="kind-thm status-holds-corrected in-03_ridge"><td>Theorem 3.1 ridge regression</td></tr>
+<tr id="claim-lem-a-1" class="kind-lem status-holds-as-printed in-03_ridge in-A_proof"><td>Lemma A.1 rounding</td></tr>
+</tbody></table><script src="claims.js"></script>"""
+
+
+@pytest.fixture(scope="module")
+def page(browser, tmp_path_factory):
+    """Open a page with three rows in the browser."""
+    folder = tmp_path_factory.mktemp("claims")
+    for name in ("claims.js", "claims.css", "book.js", "book.css"):
+        shutil.copy(ROOT / "book" / "_static" / name, folder)
+    (folder / "a.html").write_text(ROWS)
+    tab = browser.new_page()
+    tab.set_default_timeout(5_000)
+    tab.goto((folder / "a.html").as_uri())
+    return tab
+
+
+def shown(page):
+    """Ids of the rows that are visible."""
+    return page.eval_on_selector_all("tbody tr", "rows => rows.filter(r => r.offsetParent).map(r => r.id.slice(6))")
+
+
+def test_filters_work_together_and_say_how_many_are_left(page):
+    assert shown(page) == ["lem-2-1", "thm-3-1", "lem-a-1"]
+    page.get_by_label("Text").fill("Rounding LEMMA")
+    assert shown(page) == ["lem-2-1", "lem-a-1"]
+    page.get_by_label("Chapter").select_option(label="appendix A")
+    assert shown(page) == ["lem-a-1"]
+    assert page.locator(".claims-count").inner_text() == "1 of 3 items"
+    page.get_by_role("button", name="Show all").click()
+    assert len(shown(page)) == 3
+    page.get_by_label("Chapter").select_option(label="chapter 3")
+    assert shown(page) == ["thm-3-1", "lem-a-1"]
+    page.get_by_label("Kind").select_option(label="theorems")
+    assert shown(page) == ["thm-3-1"]
+    page.get_by_label("Status").select_option(label="holds as printed")
+    assert shown(page) == []
+    assert page.locator(".claims-count").inner_text() == "0 of 3 items"
+    page.get_by_role("button", name="Show all").click()
+    assert len(shown(page)) == 3
+
+
+def test_the_keyboard_reaches_every_control_and_enter_reloads_nothing(page):
+    page.get_by_label("Text").focus()
+    page.keyboard.type("ridge")
+    page.keyboard.press("Enter")
+    assert shown(page) == ["thm-3-1"]
+    names = []
+    for _ in range(4):
+        page.keyboard.press("Tab")
+        names.append(page.evaluate("document.activeElement.parentElement.textContent.slice(0, 4)"))
+    assert names[:3] == ["Kind", "Stat", "Chap"]
+    page.keyboard.press("Enter")
+    assert len(shown(page)) == 3
+
+
+def test_a_link_to_a_row_that_is_filtered_out_finds_it(page):
+    page.get_by_label("Text").fill("ridge")
+    assert shown(page) == ["thm-3-1"]
+    page.evaluate("location.hash = '#claim-lem-a-1'")
+    page.wait_for_function("!document.getElementById('claim-lem-a-1').hidden")
+    assert len(shown(page)) == 3
+
+
+def test_the_count_is_said_once_the_typing_rests(page, announced, reachable):
+    assert page.locator("[role=status]").count() == 1 and page.locator("output").count() == 0
+    assert reachable(page, ".claims-filter") == 5
+    page.get_by_label("Text").fill("")
+
+    def type_word():
+        page.get_by_label("Text").focus()
+        page.keyboard.type("rounding")
+
+    assert announced(page, ".claims-filter", type_word) == ["2 of 3 items"]
+    show_all = page.get_by_role("button", name="Show all")
+    assert announced(page, ".claims-filter", show_all.click) == ["3 of 3 items"]

@@ -1,0 +1,339 @@
+"""The classroom: slides show what the notebooks computed and need no network; the guide repeats the chapters."""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import build_slides
+import pytest
+import yaml
+from build_slides import SlideError, find_decks, put_numbers, read_deck, read_results, render_slide
+from check_pages import CHROMIUM_FLAGS, FORMULA_FAULTS, check_files, find_chromium, find_pages, served
+from sphinx.errors import ExtensionError
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "book" / "_ext"))
+import book_teaching  # noqa: E402
+
+SOURCES = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "notebooks").glob("[!.]*.md")}
+DECKS = find_decks(ROOT)
+GUIDE = (ROOT / "book" / "teaching.md").read_text(encoding="utf-8")
+browser = pytest.mark.skipif(find_chromium() is None, reason="no Chromium is installed")
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
+
+def notebook(folder, name, figures=(), numbers=()):
+    """Write an executed notebook that has these figures and numbers."""
+    cells = [{"cell_type": "markdown", "metadata": {}}]
+    for figure, mime, content in figures:
+        shown = {"figure": {"name": figure}, "image": {"alt": 'A "line"\n of <text>.'}}
+        cells.append({"metadata": {"mystnb": shown}, "outputs": [{"data": {mime: content}, "metadata": {}}]})
+    for number, value in numbers:
+        glued = {"scrapbook": {"name": number, "mime_prefix": "x/"}}
+        cells.append({"metadata": {}, "outputs": [{"data": {"x/text/plain": repr(value)}, "metadata": glued}]})
+    (folder / "chapters" / ".runs").mkdir(parents=True, exist_ok=True)
+    (folder / "chapters" / f"{name}.ipynb").write_text(json.dumps({"cells": cells}))
+    (folder / "chapters" / ".runs" / f"{name}.json").write_text('{"scale": "full"}')
+
+
+@pytest.fixture
+def book(tmp_path):
+    """A book whose chapters hold a stand-in for every figure and number that the real decks name."""
+    used = [found for path in DECKS for found in build_slides.NUMBER.findall(path.read_text(encoding="utf-8"))]
+    names, formatted = {name for name, _ in used}, {name for name, form in used if form}
+    for stem, text in SOURCES.items():
+        figures = [(name, "image/png", PIXEL) for name in re.findall(r"name: (fig-[\w-]+)", text)]
+        known = [name for name in names if re.search(rf"""["']{re.escape(name)}["']""", text)]
+        notebook(tmp_path, stem, figures, [(name, 12.5 if name in formatted else "12") for name in known])
+    (tmp_path / "slides").symlink_to(ROOT / "slides")
+    (tmp_path / "_config.yml").write_text((ROOT / "_config.yml").read_text(encoding="utf-8"), encoding="utf-8")
+    return tmp_path
+
+
+def executed():
+    """Tell whether every figure and number of the decks has been computed on this machine."""
+    figures, numbers = read_results(ROOT)
+    text = "".join(path.read_text(encoding="utf-8") for path in DECKS)
+    wanted = set(re.findall(r"^!\[[\d/]*\]\((fig-[\w-]+)\)$", text, re.M))
+    return wanted <= figures.keys() and {name for name, _ in build_slides.NUMBER.findall(text)} <= numbers.keys()
+
+
+# Slides
+
+
+def test_the_decks_name_only_what_the_chapters_compute_and_link_only_pages_there_are(book):
+    assert build_slides.build(book, book / "made", "../html/") == len(DECKS) >= 8
+    for path in DECKS:
+        for folder, name in re.findall(r"\]\((chapters|book)/(\w+)\)", path.read_text(encoding="utf-8")):
+            assert name in SOURCES if folder == "chapters" else (ROOT / folder / f"{name}.md").is_file()
+
+
+def test_the_decks_need_no_other_server_and_every_figure_has_its_text(book):
+    made = book / "made"
+    build_slides.build(book, made, "../")
+    names = find_pages(made)
+    assert len(names) == len(DECKS)
+    faults = [fault for fault in check_files(made, names)[0] if "broken link ../" not in fault]
+    assert not faults
+    assert "free of charge" in (made / "reveal" / "LICENSE").read_text(encoding="utf-8")
+    assert not (made / "mathjax").exists()
+
+
+def test_every_deck_has_notes_and_no_typed_results():
+    for path in DECKS:
+        header, slides = read_deck(path)
+        assert 5 <= header["minutes"] <= 90
+        for text in slides:
+            assert text.startswith("## "), text[:60]
+            assert "\nNote:\n" in text, text[:60]
+            # A measured number would be a decimal in the text; it has to be glued, and items of the paper are none.
+            shown = re.sub(r"```.*?```|\$[^$]*\$|`[^`]*`|[A-Z]\w+ \d\.\d", "", text.partition("\nNote:")[0], flags=re.S)
+            assert not re.search(r"\d\.\d", shown), shown
+
+
+def minutes_of(text):
+    """Minutes of the rows of a deck's plan, and those that its speaker's notes begin with."""
+    patterns = r"^\| (\d+) \| ", r"^Note:\n(\d+) minutes?\. "
+    return [[int(number) for number in re.findall(pattern, text, re.M)] for pattern in patterns]
+
+
+@pytest.mark.parametrize("path", DECKS, ids=lambda path: path.stem)
+def test_the_times_of_a_deck_add_up(path):
+    plan, notes = minutes_of(path.read_text(encoding="utf-8"))
+    header, slides = read_deck(path)
+    assert sum(notes) == header["minutes"]
+    assert not plan or sum(plan) == header["minutes"]
+    # The plan and the closing slide take no time of their own.
+    assert len(slides) - 2 <= len(notes)
+
+
+def test_missing_figures_numbers_and_headers_are_named(book, tmp_path):
+    renderer = build_slides.make_renderer()
+    with pytest.raises(SlideError, match="fig-none"):
+        render_slide("## A\n\n![](fig-none)", {}, "../", renderer)
+    with pytest.raises(SlideError, match="no-number"):
+        put_numbers("{glue:text}`no-number:.1f`", {})
+    (tmp_path / "bad.md").write_text("---\ntitle: x\n---\n## A\n")
+    with pytest.raises(SlideError, match=r"bad\.md needs a header"):
+        read_deck(tmp_path / "bad.md")
+    (book / "chapters" / "01_rounding.ipynb").write_text('{"cells": []}')
+    with pytest.raises(SlideError, match=r"1_foundations\.md: no executed notebook has the figure"):
+        build_slides.build(book, tmp_path / "made", "../")
+
+
+def test_a_slide_becomes_what_it_should(tmp_path):
+    notebook(tmp_path, "03_x", [("fig-a", "image/svg+xml", ["<svg", "/>"])], [("share", 0.125), ("word", "7 × 10⁸")])
+    figures, numbers = read_results(tmp_path)
+    assert figures["fig-a"] == ("03_x", "full", 'A "line"\n of <text>.', "svg", b"<svg/>")
+    assert put_numbers("{glue:text}`share:.1%`, {glue:text}`word`", numbers) == "12.5%, 7 × 10⁸"
+    text = "## Head\n\nWords $a<b$ and [ch](chapters/03_x).\n\n![](fig-a)\n\nAnswer: yes.\nNote:\nSay *it*."
+    section, shown = render_slide(text, figures, "../", build_slides.make_renderer())
+    assert shown == {"fig-a.svg": b"<svg/>"}
+    for part in (
+        '<section id="head"><h2>Head</h2>',
+        r"\(a&lt;b\)",
+        '<a href="../chapters/03_x.html">ch</a>',
+        'alt="A &quot;line&quot; of &lt;text&gt;."',
+        '<a href="../chapters/03_x.html#fig-a">Chapter 3</a>, notebook at full scale',
+        '<p class="fragment"><strong>Answer.</strong> yes.</p>',
+        '<aside class="notes"><p>Say <em>it</em>.</p>',
+        '<div class="split">',
+    ):
+        assert part in section, part
+
+
+def test_a_slide_can_show_one_band_of_a_tall_figure():
+    svg = b'<svg width="72pt" height="90pt" viewBox="0 0 72 90" version="1.1"><rect width="72pt"/></svg>'
+    figures = {"fig-a": ("10_x", "quick", "Three rows.", "svg", svg)}
+    section, shown = render_slide("## Head\n\n![2/3](fig-a)", figures, "../", build_slides.make_renderer())
+    assert 'src="figures/fig-a-2.svg" alt="Part 2 of 3. Three rows."' in section
+    assert shown == {
+        "fig-a-2.svg": svg.replace(
+            b'width="72pt" height="90pt" viewBox="0 0 72 90"', b'width="72pt" height="30pt" viewBox="0 30 72 30"'
+        )
+    }
+
+
+def test_the_command_says_what_is_missing(monkeypatch, tmp_path, capsys):
+    (tmp_path / "slides").symlink_to(ROOT / "slides")
+    (tmp_path / "_config.yml").write_text((ROOT / "_config.yml").read_text(encoding="utf-8"), encoding="utf-8")
+    monkeypatch.setattr(build_slides, "ROOT", tmp_path)
+    assert build_slides.main([]) == 1
+    assert "error: 0_start.md: no executed notebook" in capsys.readouterr().err
+    with pytest.raises(SlideError, match="no-such-package is not installed"):
+        build_slides.package_folder("no-such-package")
+
+
+OVERFLOW = """() => Reveal.getSlides().flatMap((slide, i) => {
+  Reveal.slide(i, 0, 99);
+  const box = slide.getBoundingClientRect();
+  const over = [...slide.querySelectorAll("*")].filter(e => !e.closest("aside") && !e.closest("mjx-container"))
+    .map(e => e.getBoundingClientRect())
+    .filter(r => r.width && (r.bottom > box.bottom + 1 || r.right > box.right + 1 || r.top < box.top - 1));
+  return over.length ? [i] : [];
+})"""
+
+
+@browser
+def test_real_decks_in_the_browser(tmp_path):
+    """Slides fit, formulas are set, no script fails, nothing is fetched, and paper gets a page a slide."""
+    if not executed():
+        pytest.skip("the notebooks that the slides draw on have not been run: make slides")
+    from playwright.sync_api import sync_playwright
+
+    build_slides.build(ROOT, tmp_path, "../html/")
+    names, faults = find_pages(tmp_path), []
+    with served(tmp_path) as origin, sync_playwright() as playwright:
+        driver = playwright.chromium
+        window = driver.launch(executable_path=find_chromium(), args=CHROMIUM_FLAGS, chromium_sandbox=False)
+        tab = window.new_page(viewport={"width": 1280, "height": 720})
+        tab.on("pageerror", lambda error: faults.append(error.message))
+        tab.on("console", lambda message: message.type == "error" and faults.append(message.text))
+        tab.on("request", lambda request: request.url.startswith((origin, "data:")) or faults.append(request.url))
+        for name in names:
+            tab.goto(origin + name)
+            tab.evaluate("() => MathJax.startup.promise")
+            assert tab.evaluate("() => [...document.images].every(i => i.complete && i.naturalWidth > 0)"), name
+            assert tab.locator(FORMULA_FAULTS).count() == 0 and tab.locator("mjx-container").count() > 0, name
+            assert tab.evaluate(OVERFLOW) == [], name
+            names_of_slides = tab.evaluate("() => Reveal.getSlides().slice(1).map(slide => slide.id)")
+            assert all(names_of_slides) and len(set(names_of_slides)) == len(names_of_slides), name
+            tab.goto(f"{origin}{name}#{names_of_slides[2]}")
+            tab.reload()
+            assert tab.evaluate("() => Reveal.getCurrentSlide().id") == names_of_slides[2]
+        tab.goto(f"{origin}{names[0]}?print-pdf")
+        tab.wait_for_selector(".pdf-page")
+        assert tab.locator(".pdf-page").count() == 1 + len(read_deck(DECKS[0])[1])
+        window.close()
+    assert not faults
+
+
+# The guide
+
+
+SOLUTION = re.compile(
+    r"^(`{3,})\{solution(-start)?\} (\S+)\n:class: dropdown\n(.*?)(?(2)^`{3,}\{solution-end\}$|^\1$)", re.M | re.S
+)
+
+
+def solutions(text):
+    """Solutions that are folded, by the label of their exercise."""
+    return {label: body for _, _, label, body in SOLUTION.findall(text)}
+
+
+def sections(text):
+    """Sections of a page by heading."""
+    parts = re.split(r"^## (.+)$", text, flags=re.M)
+    return dict(zip(parts[1::2], parts[2::2]))
+
+
+def test_the_guide_knows_every_chapter():
+    """No notebook without a row: in the tables that are made, and in those that are written."""
+    listed = book_teaching.listed_chapters(ROOT)
+    assert sorted(listed) == sorted(SOURCES) and len(listed) >= 18
+    guide, decks = sections(GUIDE), book_teaching.read_decks(ROOT)
+    for name in listed:
+        assert f"</chapters/{name}>" in guide["What students need"], name
+        assert f"</chapters/{name}>" in guide["Common misconceptions"], name
+        assert book_teaching.decks_of(name, decks), name
+    assert set(re.findall(r"</chapters/(\w+)>", GUIDE)) <= set(listed)
+
+
+def test_goals_and_exercises_come_from_the_chapters():
+    for name in book_teaching.listed_chapters(ROOT):
+        title, goals, exercises = book_teaching.read_chapter(SOURCES[name])
+        assert title and goals.count("\n- ") + goals.startswith("- ") >= 2, name
+        assert exercises and all(label.startswith("ex-") for _, label in exercises), name
+    text = "---\nk: v\n---\n\n# T\n\nAfter this chapter you can\n\n- see {doc}`03_ridge`,\n- and [x](#y).\n\nMore\n"
+    assert book_teaching.read_chapter(text)[1] == "- see {doc}`/chapters/03_ridge`,\n- and x.\n"
+
+
+@pytest.mark.parametrize("name", sorted(SOURCES))
+def test_every_exercise_has_a_folded_solution_and_some_check_themselves(name):
+    exercises = {label for _, label in book_teaching.read_chapter(SOURCES[name])[2]}
+    found = solutions(SOURCES[name])
+    assert found.keys() == exercises
+    cells = [cell for text in found.values() for cell in re.findall(r"^```\{code-cell\}.*?^```$", text, re.M | re.S)]
+    assert any("assert " in cell for cell in cells)
+
+
+def test_an_exercise_without_its_folded_solution_is_found():
+    text = "```{solution} ex-a\n:class: dropdown\n\nSo.\n```\n"
+    assert solutions(text) == {"ex-a": "\nSo.\n"}
+    assert solutions(text.replace(":class: dropdown\n", "")) == solutions(text.replace("{solution} ex-a", "x")) == {}
+
+
+def cell(kind, source, tags=(), **data):
+    """A cell of an executed notebook."""
+    return {"cell_type": kind, "source": source, "metadata": {"tags": list(tags)}, "outputs": [{"data": data}]}
+
+
+def test_reading_times_are_counted_up_to_the_exercises():
+    words, figure = cell("markdown", "word " * 1000), cell("code", "plot()", ["hide-input"], **{"image/png": ""})
+    assert book_teaching.reading_minutes([words]) == 10
+    assert book_teaching.reading_minutes([words] * 2) == 20
+    assert book_teaching.reading_minutes([words, cell("code", "x = 1\n" * 75)]) == 15
+    assert book_teaching.reading_minutes([figure] * 5) == 10
+    table = cell("code", "", ["hide-input"], **{"text/html": "<table>"})
+    assert book_teaching.reading_minutes([table] * 5) == 5
+    assert book_teaching.reading_minutes([cell("code", "", **{"text/markdown": "word " * 500})]) == 5
+    assert book_teaching.reading_minutes([cell("markdown", "$$\na b c\n$$\n" * 5)]) == 5
+    assert book_teaching.reading_minutes([cell("code", "", ["remove-cell"], **{"image/png": ""})] * 9) == 0
+    assert book_teaching.reading_minutes([cell("markdown", "## Exercises\n" + "word " * 900), words]) == 0
+
+
+def test_the_guide_states_the_rates_that_the_times_use():
+    pace = book_teaching.PACE
+    stated = f"{1 / pace['word']:.0f} words a minute, {1 / pace['line']:.0f} lines of shown code a minute"
+    assert stated in GUIDE and (pace["formula"], pace["table"], pace["figure"]) == (1, 1, 2)
+    assert "a minute for a displayed formula or a table, and two for a figure" in GUIDE
+
+
+def test_the_guide_links_slides_that_there_are():
+    named = re.findall(r"\{rrl-slide\}`(\w+): ([^`]+)`", GUIDE)
+    assert len(named) >= 15
+    for stem, heading in named:
+        path = ROOT / "slides" / f"{stem}.md"
+        assert book_teaching.find_slide(path, heading) == f"{stem}.html#{build_slides.slide_id(heading)}"
+    with pytest.raises(ExtensionError, match="does not have: 'No such slide'"):
+        book_teaching.find_slide(DECKS[0], "No such slide")
+
+
+def test_the_guide_has_what_a_lecturer_looks_for():
+    found = sections(GUIDE)
+    assert {
+        "In ten minutes",
+        "A 90-minute session for tomorrow",
+        "Slides",
+        "Plans",
+        "Graded assignments",
+    } <= found.keys()
+    for plan in ("One session", "Three sessions", "Six sessions"):
+        assert f"**{plan}.**" in found["Plans"]
+    rows = re.findall(r"^\| (\d+) \| (\d+) \| ", found["A 90-minute session for tomorrow"], re.M)
+    starts, minutes = ([int(row[k]) for row in rows] for k in (0, 1))
+    assert sum(minutes) == 90 and starts == [sum(minutes[:k]) for k in range(len(rows))]
+    questions = GUIDE.count("```{admonition}")
+    assert questions >= 14 and GUIDE.count(":class: dropdown") == questions
+    titles = {read_deck(path)[0]["title"] for path in DECKS}
+    for title in re.findall(r"deck \*([^*]+)\*", GUIDE):
+        assert title in titles, title
+    assert all(f"*{title}*" in GUIDE for title in titles)
+
+
+def test_the_citation_is_that_of_the_file():
+    record = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    text = book_teaching.bibtex(record)
+    for author in record["preferred-citation"]["authors"]:
+        assert f"{author['family-names']}, {author['given-names']}" in text
+    assert record["preferred-citation"]["title"] in text and f"version = {{{record['version']}}}" in text
+    assert text.count("{") == text.count("}")
+
+
+def test_the_changelog_is_in_its_form():
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    versions = re.findall(r"^## (.+)$", text, re.M)
+    assert versions[0] == "Unreleased" or re.match(r"\d+\.\d+\.\d+ \(\d{4}-\d\d-\d\d\)$", versions[0])
+    kinds = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+    assert set(re.findall(r"^### (.+)$", text, re.M)) <= kinds

@@ -1,0 +1,631 @@
+"""CartPole data: every layout, every kind of damage, no network, and fresh play (cases 30, 33, 34, 38)."""
+
+import http.client
+import importlib.util
+import io
+import json
+import shutil
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+import types
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rrl.datasets import (
+    cartpole,
+    cartpole_play,
+    cartpole_random,
+    cartpole_replay,
+    cartpole_step,
+)
+from rrl.datasets._cartpole import data as loader
+from rrl.datasets._cartpole import fetch, play
+
+h5py = pytest.importorskip("h5py")
+
+
+@pytest.fixture(autouse=True)
+def offline(monkeypatch, tmp_path):
+    """No test reaches the network or the checkout's own d3rlpy_data."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("RRL_OFFLINE", raising=False)
+
+    def refuse(url, timeout):
+        raise urllib.error.URLError("name not known")
+
+    monkeypatch.setattr(urllib.request, "urlopen", refuse)
+
+
+@pytest.fixture(scope="module")
+def standin():
+    return cartpole(source="standin")
+
+
+def flat_rows(standin, n_episodes=60):
+    """The first episodes of the stand-in in the flat layout."""
+    rows = standin.take(standin.episodes < n_episodes)
+    names = ("observations", "actions", "rewards", "terminals", "timeouts")
+    return {name: np.array(getattr(rows, name)) for name in names}
+
+
+def write_h5(path, arrays):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with h5py.File(path, "w") as file:
+        for name, array in arrays.items():
+            file.create_dataset(name, data=array)
+    return path
+
+
+def numbered(rows):
+    """d3rlpy 2's layout of flat rows."""
+    ends = np.flatnonzero(rows["terminals"] | rows["timeouts"]) + 1
+    arrays = {"columns": ["observations", "actions", "rewards", "terminated"], "num_episodes": len(ends)}
+    for i, (start, end) in enumerate(zip(np.r_[0, ends[:-1]], ends)):
+        arrays[f"observations_{i}"] = rows["observations"][start:end]
+        arrays[f"actions_{i}"] = rows["actions"][start:end, None]
+        arrays[f"rewards_{i}"] = rows["rewards"][start:end, None]
+        arrays[f"terminated_{i}"] = bool(rows["terminals"][end - 1])
+    return arrays | {"version": "2.1"}
+
+
+def repeat_failures(rows, shift=False):
+    """Each failure followed by a copy of its row, as d3rlpy's file is said to have (or by the state it led to)."""
+    times = 1 + rows["terminals"].astype(int)
+    doubled = {name: np.repeat(array, times, axis=0) for name, array in rows.items()}
+    if shift:
+        second = np.flatnonzero(doubled["terminals"])[1::2]
+        states = doubled["observations"][second].astype(float)
+        doubled["observations"][second] = cartpole_step(states, doubled["actions"][second])[0]
+    return doubled
+
+
+def length_by_twentieth(data):
+    """Mean length of the episodes that begin in each twentieth of the rows."""
+    starts, lengths = np.unique(data.episodes, return_index=True, return_counts=True)[1:]
+    twentieth = starts * 20 // len(data)
+    return [lengths[twentieth == k].mean() for k in range(20)]
+
+
+def assert_same_rows(data, other):
+    for name in ("observations", "actions", "rewards", "next_observations", "terminals", "timeouts", "episodes"):
+        np.testing.assert_array_equal(getattr(data, name), getattr(other, name), err_msg=name)
+
+
+class TestStandin:
+    def test_is_what_its_record_says(self, standin):
+        record = standin.provenance
+        assert standin.source == "standin"
+        assert len(standin) == record["rows"]
+        assert standin.n_episodes == record["episodes"]
+        assert standin.terminals.sum() == record["failures"]
+        assert standin.timeouts.sum() == record["time_limits"]
+        assert record["failures"] + record["time_limits"] == record["episodes"]
+        assert standin.sha256 == record["sha256"]["cartpole_standin.npz"]
+        assert record["loader"]["rows_read"] == len(standin)
+        assert standin.description.startswith("Recorded stand-in")
+        assert f"{record['rows']:,} transitions" in repr(standin)
+
+    def test_is_small_and_has_its_provenance(self, standin):
+        assert (loader.DATA / "cartpole_standin.npz").stat().st_size < 2e6
+        assert (loader.DATA / "cartpole_behaviour.npz").stat().st_size < 1e6
+        record = standin.provenance
+        assert Path(__file__).parents[2].joinpath(record["command"].split()[1]).is_file()
+        assert record["settings"]["max_episode_steps"] == 200
+        assert set(record["versions"]) == {"python", "numpy", "torch", "gymnasium", "d3rlpy"}
+        assert min(record["snapshot_greedy_agreement"]) > 0.99
+
+    def test_types_and_read_only(self, standin):
+        assert standin.observations.dtype == np.float32 and standin.observations.shape == (len(standin), 4)
+        assert standin.actions.dtype == np.int64 and set(np.unique(standin.actions)) == {0, 1}
+        assert standin.terminals.dtype == bool and (standin.rewards == 1).all()
+        with pytest.raises(ValueError, match="read-only"):
+            standin.observations[0] = 0
+
+    def test_follows_the_dynamics_of_cartpole(self, standin):
+        following, failed = cartpole_step(standin.observations.astype(float), standin.actions)
+        goes_on = ~(standin.terminals | standin.timeouts)
+        np.testing.assert_allclose(standin.next_observations[goes_on], following[goes_on], atol=2e-6)
+        # Only a state within float32 rounding of a limit could be judged otherwise.
+        assert (failed == standin.terminals).mean() > 0.9999
+
+    def test_time_limits_are_not_usable_and_failures_are(self, standin):
+        assert np.isnan(standin.next_observations[standin.timeouts]).all()
+        assert (standin.next_observations[standin.terminals] == 0).all()
+        np.testing.assert_array_equal(standin.usable, ~standin.timeouts)
+        lengths = np.bincount(standin.episodes)
+        assert (lengths[standin.episodes[standin.timeouts]] == 200).all()
+        rows = standin.usable_rows()
+        assert np.isfinite(rows.next_observations).all() and rows.terminals.sum() == standin.terminals.sum()
+
+    @pytest.mark.parametrize("name", ["cartpole_standin.npz", "cartpole_behaviour.npz"])
+    def test_damage_is_found(self, name, monkeypatch, tmp_path):
+        shutil.copytree(loader.DATA, tmp_path / "data")
+        damaged = tmp_path / "data" / name
+        content = bytearray(damaged.read_bytes())
+        content[len(content) // 2] ^= 1
+        damaged.write_bytes(content)
+        monkeypatch.setattr(loader, "DATA", tmp_path / "data")
+        monkeypatch.setattr(play, "DATA", tmp_path / "data")
+        with pytest.raises(ValueError, match=r"damaged: SHA-256 should be \w{64}, is \w{64}.*make_cartpole_standin"):
+            cartpole(source="standin") if "standin" in name else cartpole_replay(100, np.random.default_rng(0))
+
+
+class TestLayouts:
+    def test_flat_and_numbered_files_give_the_same_rows(self, standin, tmp_path):
+        rows = flat_rows(standin)
+        expected = standin.take(standin.episodes < 60)
+        ends = {**rows, "episode_terminals": rows["terminals"] | rows["timeouts"]}
+        del ends["timeouts"]
+        columns = {name: a if name == "observations" else a[:, None].astype(np.float32) for name, a in rows.items()}
+        for name, arrays in {"flat": rows, "ends": ends, "two": numbered(rows), "columns": columns}.items():
+            data = cartpole(path=write_h5(tmp_path / f"{name}.h5", arrays))
+            assert_same_rows(data, expected)
+            assert data.source == "file" and data.provenance["file"] == f"{name}.h5" and len(data.sha256) == 64
+        np.savez(tmp_path / "flat.npz", **rows)
+        assert_same_rows(cartpole(path=str(tmp_path / "flat.npz")), expected)
+
+    def test_without_time_limits_only_terminals_end_episodes(self, standin, tmp_path):
+        rows = flat_rows(standin)
+        del rows["timeouts"]
+        data = cartpole(path=write_h5(tmp_path / "old.h5", rows))
+        assert len(data) == len(rows["actions"]) and data.n_episodes == rows["terminals"].sum()
+
+    def test_rows_after_the_last_end_are_dropped_and_counted(self, standin, tmp_path):
+        rows = {name: array[:-3] for name, array in flat_rows(standin).items()}
+        data = cartpole(path=write_h5(tmp_path / "open.h5", rows))
+        assert data.n_episodes == 59
+        assert data.provenance["loader"]["unfinished_rows_dropped"] == len(rows["actions"]) - len(data) > 0
+
+    def test_a_failure_on_the_last_allowed_step_is_a_failure(self, standin, tmp_path):
+        rows = flat_rows(standin)
+        rows["timeouts"] = rows["timeouts"] | rows["terminals"]
+        data = cartpole(path=write_h5(tmp_path / "both.h5", rows))
+        assert not data.timeouts[data.terminals].any() and data.usable[data.terminals].all()
+
+    @pytest.mark.parametrize("shift", [False, True])
+    def test_repeated_terminal_rows_are_dropped(self, shift, standin, tmp_path):
+        rows = flat_rows(standin)
+        data = cartpole(path=write_h5(tmp_path / "double.h5", repeat_failures(rows, shift)))
+        assert_same_rows(data, standin.take(standin.episodes < 60))
+        counts = data.provenance["loader"]
+        dropped = counts["final_states_dropped" if shift else "repeated_rows_dropped"]
+        assert dropped == rows["terminals"].sum() == counts["rows_read"] - len(data)
+
+    def test_a_final_state_in_the_failing_episode_is_no_step(self, standin, tmp_path):
+        rows = repeat_failures(flat_rows(standin), shift=True)
+        rows["terminals"][np.flatnonzero(rows["terminals"])[::2]] = False
+        data = cartpole(path=write_h5(tmp_path / "final.h5", rows))
+        assert_same_rows(data, standin.take(standin.episodes < 60))
+
+    def test_an_equal_row_that_ends_no_episode_stays(self, tmp_path):
+        rows = {
+            "observations": np.zeros((4, 4), np.float32),
+            "actions": np.array([0, 1, 0, 1]),
+            "rewards": np.ones(4),
+            "terminals": np.array([0, 0, 1, 0]),
+            "timeouts": np.array([0, 0, 0, 1]),
+        }
+        assert len(cartpole(path=write_h5(tmp_path / "equal.h5", rows))) == 4
+
+    @given(st.lists(st.tuples(st.integers(1, 5), st.sampled_from(["fail", "limit", "fail twice"])), min_size=1))
+    def test_rows_are_paired_as_a_plain_loop_pairs_them(self, episodes):
+        rng = np.random.default_rng(len(episodes))
+        columns, expected = {"observations": [], "terminals": [], "timeouts": []}, []
+        for number, (length, kind) in enumerate(episodes):
+            states = rng.uniform(-0.1, 0.1, (length, 4)).astype(np.float32)
+            for step, state in enumerate(states):
+                last = step == length - 1
+                following = states[step + 1] if not last else np.full(4, np.nan if kind == "limit" else 0)
+                expected.append((state, following, number))
+                for _ in range(2 if last and kind == "fail twice" else 1):
+                    columns["observations"].append(state)
+                    columns["terminals"].append(last and kind != "limit")
+                    columns["timeouts"].append(last and kind == "limit")
+        rows = {name: np.array(column) for name, column in columns.items()}
+        rows |= {"actions": np.zeros(len(rows["terminals"]), int), "rewards": np.ones(len(rows["terminals"]))}
+        data = loader._assemble(rows, "file", "", "", {})
+        for got, want in zip((data.observations, data.next_observations, data.episodes), zip(*expected)):
+            np.testing.assert_array_equal(got, np.array(want))
+
+
+class TestBadFiles:
+    def test_other_keys_are_listed(self, tmp_path):
+        path = write_h5(tmp_path / "other.h5", {"obs": np.zeros((3, 4)), "act": np.zeros(3)})
+        with pytest.raises(ValueError, match=r"other\.h5 lacks \['observations'.*keys \['act', 'obs'\]"):
+            cartpole(path=path)
+
+    def test_groups_are_no_arrays(self, tmp_path):
+        with h5py.File(tmp_path / "group.h5", "w") as file:
+            file.create_group("observations")
+        with pytest.raises(ValueError, match="lacks"):
+            cartpole(path=tmp_path / "group.h5")
+
+    @pytest.mark.parametrize(
+        ("name", "change", "message"),
+        [
+            ("observations", lambda a: a[:, :3], r"observations should be \(n, 4\), are \(\d+, 3\)"),
+            ("observations", lambda a: a[:0], r"observations should be \(n, 4\), are \(0, 4\)"),
+            ("observations", lambda a: np.where(np.arange(len(a))[:, None] == 7, np.nan, a), "1 rows not finite.* 7"),
+            ("rewards", lambda a: a * np.inf, "rewards has .* not finite"),
+            ("actions", lambda a: a[:-1], "actions should be"),
+            ("actions", lambda a: a + 1, r"actions should be 0 or 1, has the values \[1, 2\]"),
+            ("actions", lambda a: a - 0.5, "actions should be 0 or 1"),
+            ("actions", lambda a: a.astype("S1"), "actions should be numbers"),
+            ("terminals", lambda a: a * 2, "terminals should be 0 or 1"),
+            ("terminals", lambda a: a & False, "no row ends an episode"),
+        ],
+    )
+    def test_forged_arrays_are_refused(self, name, change, message, standin, tmp_path):
+        rows = flat_rows(standin)
+        del rows["timeouts"]
+        rows[name] = change(rows[name] if name != "terminals" else rows[name].astype(int))
+        path = write_h5(tmp_path / "forged.h5", rows)
+        with pytest.raises(ValueError, match=rf"forged\.h5: .*{message}"):
+            cartpole(path=path)
+
+    def test_no_real_step_at_all(self, tmp_path):
+        rows = {"observations": np.full((1, 4), 9.0), "actions": [0], "rewards": [1.0], "terminals": [1]}
+        with pytest.raises(ValueError, match="None of its 1 rows is a step of CartPole"):
+            cartpole(path=write_h5(tmp_path / "past.h5", rows))
+
+    def test_episodes_that_lack_columns_or_do_not_fit(self, standin, tmp_path):
+        arrays = numbered(flat_rows(standin, 3))
+        short = {name: array for name, array in arrays.items() if name != "rewards_1"}
+        with pytest.raises(ValueError, match=r"holds 3 episodes but lacks \['rewards_1'\]"):
+            cartpole(path=write_h5(tmp_path / "short.h5", short))
+        with pytest.raises(ValueError, match="holds 0 episodes"):
+            cartpole(path=write_h5(tmp_path / "none.h5", {"columns": ["actions"], "num_episodes": 0}))
+        for name, value in {
+            "actions_2": arrays["actions_2"][1:],
+            "observations_2": arrays["observations_2"][:, 1:],
+            "actions_2 ": 3,
+        }.items():
+            forged = arrays | {name.strip(): value}
+            with pytest.raises(ValueError, match="episode 2 has observations, actions and rewards of shapes"):
+                cartpole(path=write_h5(tmp_path / "uneven.h5", forged))
+
+    @pytest.mark.parametrize("share", [0.5, 0.99])
+    def test_truncated_hdf5_says_expected_and_found(self, share, standin, tmp_path):
+        path = write_h5(tmp_path / "cut.h5", flat_rows(standin))
+        whole = path.stat().st_size
+        content = path.read_bytes()[: int(whole * share)]
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match=rf"cut\.h5 is truncated .* {whole} bytes, found {len(content)}\. Delete"):
+            cartpole(path=path)
+
+    def test_damage_inside_hdf5(self, standin, tmp_path):
+        path = tmp_path / "inside.h5"
+        with h5py.File(path, "w") as file:
+            for name, array in flat_rows(standin).items():
+                data = file.create_dataset(name, data=array, compression="gzip", fletcher32=True)
+            offset = data.id.get_chunk_info(0).byte_offset
+        content = bytearray(path.read_bytes())
+        content[offset + 3] ^= 255
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match=r"inside\.h5 is truncated or damaged"):
+            cartpole(path=path)
+
+    def test_what_is_not_hdf5_is_named(self, tmp_path):
+        (tmp_path / "page.h5").write_text("<!DOCTYPE html>")
+        with pytest.raises(ValueError, match=r"page\.h5 \(15 bytes\) is not an HDF5 file: it begins with b'<!DOCTYP'"):
+            cartpole(path=tmp_path / "page.h5")
+
+    def test_pickles_are_never_loaded(self, tmp_path):
+        class Bomb:
+            def __reduce__(self):
+                return (Path.write_text, (tmp_path / "exploded", "x"))
+
+        np.savez(tmp_path / "bomb.npz", observations=np.array([Bomb()], object))
+        with pytest.raises(ValueError, match="not plain arrays"):
+            cartpole(path=tmp_path / "bomb.npz")
+        assert not (tmp_path / "exploded").exists()
+
+    def test_truncated_npz(self, standin, tmp_path):
+        stream = io.BytesIO()
+        np.savez_compressed(stream, **flat_rows(standin))
+        (tmp_path / "cut.npz").write_bytes(stream.getvalue()[:-500])
+        with pytest.raises(ValueError, match=r"cut\.npz is truncated"):
+            cartpole(path=tmp_path / "cut.npz")
+
+    def test_missing_file_and_bad_arguments(self, tmp_path):
+        with pytest.raises(FileNotFoundError, match=r"there is no file .*nothing\.h5"):
+            cartpole(path=tmp_path / "nothing.h5")
+        with pytest.raises(ValueError, match="source must be 'auto', 'd3rlpy' or 'standin', got 'd4rl'"):
+            cartpole(source="d4rl")
+        with pytest.raises(ValueError, match="either source or path"):
+            cartpole(source="standin", path="x.h5")
+
+
+class Answer(io.BytesIO):
+    """What urlopen gives: a body and headers."""
+
+    def __init__(self, body, length=None):
+        super().__init__(body)
+        self.headers = {} if length is None else {"Content-Length": str(length)}
+
+
+def answer(monkeypatch, make):
+    """Let the host answer with `make()`; return the list of URLs that were asked for."""
+    asked = []
+
+    def urlopen(url, timeout):
+        asked.append(url)
+        return make()
+
+    monkeypatch.setattr(urllib.request, "urlopen", urlopen)
+    return asked
+
+
+def left_behind():
+    return [p for p in Path().rglob("*") if p.is_file()]
+
+
+@pytest.mark.skipif(importlib.util.find_spec("d3rlpy") is None, reason="only d3rlpy's extra may ask the network")
+class TestNetwork:
+    def test_no_network_gives_the_standin_and_says_so(self, standin):
+        data = cartpole()
+        assert_same_rows(data, standin)
+        assert data.source == "standin" and "d3rlpy's own file was not used: no network" in data.description
+        assert not Path("d3rlpy_data").exists()
+
+    def test_no_network_and_no_file_says_what_to_do(self, tmp_path):
+        with pytest.raises(FileNotFoundError) as caught:
+            cartpole(source="d3rlpy")
+        message = str(caught.value)
+        assert fetch.CARTPOLE_URL in message and "name not known" in message
+        assert str(tmp_path / fetch.CARTPOLE_PATH) in message and "source='standin'" in message
+
+    def test_the_environment_forbids_the_attempt(self, monkeypatch):
+        asked = answer(monkeypatch, lambda: Answer(b""))
+        monkeypatch.setenv("RRL_OFFLINE", "1")
+        assert cartpole().source == "standin" and not asked
+        with pytest.raises(FileNotFoundError, match="RRL_OFFLINE forbids"):
+            cartpole(source="d3rlpy")
+
+    def test_a_host_that_does_not_answer_is_given_up(self, monkeypatch):
+        never = threading.Event()
+        answer(monkeypatch, lambda: never.wait(30))
+        monkeypatch.setattr(fetch, "CONNECT_SECONDS", -0.8)
+        start = time.monotonic()
+        assert cartpole().source == "standin"
+        assert time.monotonic() - start < 5
+        never.set()
+
+    @pytest.mark.parametrize(
+        ("make", "message"),
+        [
+            (lambda: Answer(b"<html>not here</html>"), "something else: .*not an HDF5 file"),
+            (lambda: Answer(b"\x89HDF\r\n\x1a\n" + bytes(100)), "something else: .*truncated or damaged"),
+            (lambda: Answer(bytes(100), length=200), "expected 200 bytes, found 100"),
+        ],
+    )
+    def test_wrong_answers_leave_no_file(self, make, message, monkeypatch):
+        answer(monkeypatch, make)
+        with pytest.raises(FileNotFoundError, match=message):
+            cartpole(source="d3rlpy")
+        assert cartpole().source == "standin"
+        assert left_behind() == []
+
+    def test_a_broken_and_a_slow_download_leave_no_file(self, monkeypatch):
+        class Broken(Answer):
+            def read(self, size=-1):
+                raise http.client.IncompleteRead(b"")
+
+        answer(monkeypatch, lambda: Broken(b""))
+        with pytest.raises(FileNotFoundError, match="broke off: IncompleteRead"):
+            cartpole(source="d3rlpy")
+        answer(monkeypatch, lambda: Answer(bytes(100)))
+        monkeypatch.setattr(fetch, "DOWNLOAD_SECONDS", -1)
+        with pytest.raises(FileNotFoundError, match="only 100 bytes came"):
+            cartpole(source="d3rlpy")
+        assert left_behind() == []
+
+    def test_without_the_extra(self, monkeypatch, standin, tmp_path):
+        real = importlib.util.find_spec
+        monkeypatch.setattr(fetch, "find_spec", lambda name: None if name == "d3rlpy" else real(name))
+        with pytest.raises(ImportError, match=r"needs d3rlpy: pip install 'rrl\[experiments\]'"):
+            cartpole(source="d3rlpy")
+        assert cartpole().source == "standin"
+        path = write_h5(tmp_path / "flat.h5", flat_rows(standin))
+        monkeypatch.setitem(sys.modules, "h5py", None)
+        with pytest.raises(ImportError, match=r"needs h5py: pip install 'rrl\[experiments\]'"):
+            cartpole(path=path)
+
+    @pytest.mark.parametrize("source", ["auto", "d3rlpy"])
+    def test_a_truncated_file_in_the_cache_is_reported(self, source, standin):
+        path = write_h5(Path(fetch.CARTPOLE_PATH), flat_rows(standin))
+        path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+        with pytest.raises(ValueError, match=r"d3rlpy_data/cartpole_replay_v1\.1\.0\.h5 is truncated.*Delete it"):
+            cartpole(source=source)
+
+
+FAKE_D3RLPY = """
+import torch
+torch.set_float32_matmul_precision("high")
+torch._dynamo.config.compiled_autograd = True
+"""
+
+
+class TestD3rlpy:
+    def test_the_real_loader_reads_the_file_that_was_fetched(self, monkeypatch, standin, tmp_path):
+        """Download, d3rlpy's own reader with repeated rows, then the cache without a network; and d3rlpy 2's dump."""
+        pytest.importorskip("d3rlpy")
+        rows = flat_rows(standin)
+        doubled = repeat_failures(rows)
+        doubled["episode_terminals"] = doubled["terminals"] | doubled.pop("timeouts")
+        body = write_h5(tmp_path / "elsewhere" / "file.h5", doubled).read_bytes()
+        asked = answer(monkeypatch, lambda: Answer(body, length=len(body)))
+        data = cartpole()
+        assert data.source == "d3rlpy" and asked == [fetch.CARTPOLE_URL]
+        assert_same_rows(data, standin.take(standin.episodes < 60))
+        assert data.provenance["loader"]["repeated_rows_dropped"] == rows["terminals"].sum()
+        assert [p.name for p in Path("d3rlpy_data").iterdir()] == ["cartpole_replay_v1.1.0.h5"]
+        assert_same_rows(cartpole(source="d3rlpy"), data)
+        assert len(asked) == 1
+
+        import d3rlpy
+
+        assert fetch.CARTPOLE_URL == d3rlpy.datasets.CARTPOLE_URL
+        assert Path(fetch.CARTPOLE_PATH).parent.name == d3rlpy.datasets.DATA_DIRECTORY
+        buffer = d3rlpy.datasets.get_cartpole()[0]
+        assert buffer.size() == 60 + rows["terminals"].sum()  # what the repeated rows are to d3rlpy
+        clean = d3rlpy.dataset.MDPDataset(**rows)
+        with open("dump.h5", "w+b") as file:
+            clean.dump(file)
+        assert_same_rows(cartpole(path="dump.h5"), data)
+
+    def test_torch_settings_are_kept(self, monkeypatch, standin, tmp_path):
+        torch = pytest.importorskip("torch")
+        fake = types.ModuleType("d3rlpy")
+        monkeypatch.setitem(sys.modules, "d3rlpy", fake)
+        for name in [name for name in sys.modules if name.startswith("d3rlpy")]:
+            monkeypatch.delitem(sys.modules, name)
+        (tmp_path / "fake" / "d3rlpy").mkdir(parents=True)
+        (tmp_path / "fake" / "d3rlpy" / "__init__.py").write_text(FAKE_D3RLPY)
+        (tmp_path / "fake" / "d3rlpy" / "datasets.py").write_text("raise ImportError('no gym')")
+        monkeypatch.syspath_prepend(tmp_path / "fake")
+        write_h5(Path(fetch.CARTPOLE_PATH), flat_rows(standin))
+        before = torch.get_float32_matmul_precision(), torch._dynamo.config.compiled_autograd
+        with pytest.raises(ImportError, match=r"needs d3rlpy: pip install 'rrl\[experiments\]'"):
+            cartpole(source="d3rlpy")
+        assert "d3rlpy" in sys.modules  # the fake was imported, and set both
+        assert (torch.get_float32_matmul_precision(), torch._dynamo.config.compiled_autograd) == before
+        assert before != ("high", True)
+
+
+class TestPlay:
+    def test_step_is_gymnasium_bit_for_bit(self):
+        gymnasium = pytest.importorskip("gymnasium")
+        rng = np.random.default_rng(1)
+        env = gymnasium.make("CartPole-v1").unwrapped
+        wide = rng.uniform(-1, 1, (4000, 4)) * [2.5, 4, 0.22, 4]
+        actions = rng.integers(0, 2, 4000)
+        states, failed = cartpole_step(wide, actions)
+        env.reset(seed=0)
+        for start, action, state, over in zip(wide, actions, states, failed):
+            env.state, env.steps_beyond_terminated = start, None
+            observation, reward, terminated, _, _ = env.step(int(action))
+            assert env.state.tobytes() == state.tobytes() and terminated == over and reward == 1
+            assert observation.tobytes() == state.astype(np.float32).tobytes()
+        assert 0.1 < failed.mean() < 0.9
+
+    def test_episodes_are_gymnasiums(self):
+        """Rows of each episode follow Gymnasium's from the same start, to the last bit of the observation."""
+        gymnasium = pytest.importorskip("gymnasium")
+        starts = []
+
+        def lean(observations, rng):
+            return (observations[:, 2] + 0.2 * observations[:, 3] > 0).astype(int)
+
+        class Recorder(np.random.Generator):
+            def uniform(self, low, high, size):
+                starts.append(super().uniform(low, high, size))
+                return starts[-1]
+
+        data = cartpole_play(lean, 700, Recorder(np.random.PCG64(5)), max_episode_steps=500)
+        env = gymnasium.make("CartPole-v1")
+        for episode in range(data.n_episodes):
+            rows = data.take(data.episodes == episode)
+            observation, _ = env.reset(seed=0)
+            env.unwrapped.state = np.concatenate(starts)[episode]
+            observation = env.unwrapped.state.astype(np.float32)
+            for row in range(len(rows)):
+                assert observation.tobytes() == rows.observations[row].tobytes()
+                observation, _, terminated, truncated, _ = env.step(int(rows.actions[row]))
+                assert observation.tobytes() == rows.next_observations[row].tobytes()
+                assert (terminated, truncated and not terminated) == (rows.terminals[row], rows.timeouts[row])
+
+    def test_time_limit_and_rows(self):
+        data = cartpole_random(3000, np.random.default_rng(0), max_episode_steps=15)
+        lengths = np.bincount(data.episodes)
+        assert lengths.max() == 15 and len(data) == 3000 and data.usable.all()
+        ends = np.cumsum(lengths)[:-1] - 1
+        assert (data.terminals | data.timeouts)[ends].all()
+        assert (data.terminals | data.timeouts).sum() in (len(ends), len(ends) + 1)
+        assert (lengths[data.episodes[data.timeouts]] == 15).all()
+        inside = np.flatnonzero(~(data.terminals | data.timeouts))[:-1]
+        np.testing.assert_array_equal(data.next_observations[inside], data.observations[inside + 1])
+
+    def test_one_row(self):
+        data = cartpole_random(1, np.random.default_rng(0))
+        assert len(data) == 1 and data.n_episodes == 1 and not data.terminals[0]
+
+    def test_generated_data_is_repeatable(self):
+        first, again, other = (cartpole_random(500, np.random.default_rng(s)) for s in (3, 3, 4))
+        assert_same_rows(first, again)
+        assert first.sha256 == again.sha256 != other.sha256
+        assert first.source == "random"
+
+    def test_random_play_lasts_as_long_as_in_gymnasium(self):
+        """Two-sided z test of mean lengths, 1,500 against 20,000 episodes: false alarm rate 1e-4 (|z| < 3.9)."""
+        gymnasium = pytest.importorskip("gymnasium")
+        env = gymnasium.make("CartPole-v1").unwrapped
+        rng, theirs = np.random.default_rng(0), []
+        env.reset(seed=0)
+        for _ in range(1500):
+            env.reset()
+            steps, over = 0, False
+            while not over:
+                over = env.step(int(rng.integers(2)))[2]
+                steps += 1
+            theirs.append(steps)
+        data = cartpole_random(450_000, np.random.default_rng(1))
+        ours = np.bincount(data.episodes)[:-1]
+        z = (np.mean(theirs) - ours.mean()) / np.sqrt(np.var(theirs) / 1500 + ours.var() / len(ours))
+        assert abs(z) < 3.9
+
+    @pytest.mark.parametrize(("n", "limit"), [(0, 500), (-3, 500), (5, 0)])
+    def test_sizes_below_one_are_refused(self, n, limit):
+        with pytest.raises(ValueError, match=f"must be at least 1, got {n} and {limit}"):
+            cartpole_random(n, np.random.default_rng(0), max_episode_steps=limit)
+
+    def test_replay_is_like_the_standin(self, standin):
+        """Fresh data of the same kind: episodes are as long as in the recording, twentieth by twentieth."""
+        n = 20_000
+        data = cartpole_replay(n, np.random.default_rng(0))
+        assert len(data) == n and data.usable.all() and data.source == "replay"
+        assert np.bincount(data.episodes).max() <= 200
+        assert (np.diff(data.episodes) >= 0).all() and data.n_episodes == data.episodes[-1] + 1
+        recorded = standin.provenance["mean_length_by_twentieth"]
+        np.testing.assert_allclose(length_by_twentieth(standin), recorded, atol=0.06)
+        assert np.corrcoef(length_by_twentieth(data), recorded)[0, 1] > 0.9
+        other = cartpole_replay(n, np.random.default_rng(1))
+        assert data.sha256 != other.sha256
+        with pytest.raises(ValueError, match="n must be at least 20, one row a snapshot, got 19"):
+            cartpole_replay(19, np.random.default_rng(0))
+
+    def test_snapshots_explore_as_the_run_did(self, standin):
+        """Shares of actions that the greedy action would not have taken: half the exploration rate."""
+        settings = standin.provenance["settings"]
+        layers = {"w1": np.zeros((3, 4)), "b1": np.zeros(3), "basis": np.zeros((2, 3)), "w2": np.zeros((5, 2))}
+        layers |= {"b2": np.zeros(5), "w3": np.zeros((2, 5)), "b3": np.array([0.0, 1.0])}
+        for k, rate in {0: (1.0 + 0.55) / 2, 1: (0.55 + 0.1) / 2, 2: 0.1, 19: 0.1}.items():
+            policy = play._snapshot(layers, settings, k)
+            share = np.mean(policy(np.zeros((200_000, 4)), np.random.default_rng(0)) == 0)
+            assert abs(share - rate / 2) < 0.005  # over four standard errors
+
+
+def test_import_needs_numpy_only():
+    code = """
+        import sys
+        for name in ("scipy", "sklearn", "torch", "d3rlpy", "h5py", "gymnasium", "gym", "numba", "minari", "ale_py"):
+            sys.modules[name] = None
+        import rrl.datasets
+        data = rrl.datasets.cartpole(source="standin")
+        print(len(data), rrl.datasets.cartpole_replay(40, __import__("numpy").random.default_rng(0)))
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, cwd=Path(__file__).parents[2]
+    )
+    assert done.returncode == 0, done.stderr
+    record = json.loads((loader.DATA / "cartpole_standin.json").read_text())
+    assert done.stdout.startswith(str(record["rows"]))

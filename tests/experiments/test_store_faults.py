@@ -1,0 +1,301 @@
+"""The run store under faults: killed writers, a full disk, damaged records, several writers, a lost worker."""
+
+import errno
+import functools
+import json
+import os
+import platform
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import BrokenExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+import store_worker
+
+from rrl.experiments import cli
+from rrl.experiments import store as module
+from rrl.experiments.store import RunStore
+
+HERE = Path(__file__).parent
+
+
+def results(records):
+    return [(r["unit"], r["result"]) for r in records]
+
+
+def undisturbed(folder, units):
+    return results(RunStore(folder).run(units, store_worker.work, progress=False))
+
+
+def start(folder, log, count):
+    command = [sys.executable, HERE / "store_worker.py", folder, log, count]
+    return subprocess.Popen([str(part) for part in command], cwd=HERE.parent)
+
+
+def lines(path):
+    return path.read_text().splitlines() if path.exists() else []
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_kill_at_random_points_loses_only_the_unit_in_progress(tmp_path, seed, monkeypatch):
+    """SIGKILL, twice a run: no half record, and the rerun gives the undisturbed results."""
+    monkeypatch.setattr(module, "provenance", dict)
+    rng, folder, units = np.random.default_rng(seed), tmp_path / "store", store_worker.units(60)
+    for kill in range(2):
+        log, before = tmp_path / f"log{kill}", len(list(folder.glob("*.json")))
+        process, began = start(folder, log, len(units)), time.monotonic()
+        while not lines(log) and time.monotonic() - began < 60:
+            time.sleep(0.005)
+        time.sleep(float(rng.uniform(0, 0.25)))
+        process.kill()
+        process.wait()
+        names = list(folder.glob("*.json"))
+        assert len(RunStore(folder).records()) == len(names) and not list(folder.glob("*.corrupt"))
+        begun, finished = len(lines(log)), len(names) - before
+        assert 0 <= begun - finished <= 1
+    assert undisturbed(folder, units) == undisturbed(tmp_path / "other", units)
+
+
+def test_several_writers_of_the_same_units(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "provenance", dict)
+    folder, units = tmp_path / "store", store_worker.units(20)
+    processes = [start(folder, tmp_path / f"log{i}", len(units)) for i in range(3)]
+    assert [process.wait(120) for process in processes] == [0, 0, 0]
+    assert sorted(path.suffix for path in folder.iterdir()) == [".json"] * len(units)
+    assert results(RunStore(folder).run(units, None, progress=False)) == undisturbed(tmp_path / "other", units)
+
+
+def test_a_write_that_breaks_off_leaves_no_record(tmp_path, monkeypatch):
+    """A limit on the size of files stops the write midway, as a full disk does."""
+    resource = pytest.importorskip("resource")
+    monkeypatch.setattr(module, "provenance", dict)
+    units = store_worker.units(6)
+
+    def work(unit):
+        return {"pad": "x" * 10 ** unit["n"]}
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, hard))
+    try:
+        with pytest.raises(OSError, match=r"cannot write a record to .*File too large; earlier records are whole"):
+            RunStore(tmp_path).run(units, work, progress=False)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".json"] * 5
+    assert len(RunStore(tmp_path).records()) == 5
+    records = RunStore(tmp_path).run(units, work, progress=False)
+    assert [len(r["result"]["pad"]) for r in records] == [10**n for n in range(6)]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux's full device")
+def test_a_device_that_is_full(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "open", lambda *_, **__: open("/dev/full", "w"), raising=False)
+    with pytest.raises(OSError, match="No space left on device; earlier records are whole") as caught:
+        RunStore(tmp_path).write({"experiment": "demo"}, {"value": 1}, {})
+    assert caught.value.errno == errno.ENOSPC and list(tmp_path.iterdir()) == []
+
+
+def test_what_a_killed_writer_left_is_swept_after_a_day(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "provenance", dict)
+    old, young = tmp_path / ".old.part", tmp_path / ".young.part"
+    for part, age in ((old, 90_000), (young, 3_600)):
+        part.write_text("{")
+        os.utime(part, (time.time() - age,) * 2)
+    RunStore(tmp_path).run(store_worker.units(1), store_worker.work, progress=False)
+    assert not old.exists() and young.exists()
+
+
+def test_any_flipped_byte_is_found_or_harmless(tmp_path):
+    store, unit = RunStore(tmp_path), {"experiment": "demo", "n": 1, "name": "a b"}
+    store.write(unit, {"x": [0.1, -2e-9, None, True], "text": "u\u00e9"}, {"command": ["rrl", "run"], "seconds": 0.25})
+    path, good = store.path(unit), store.load(unit)
+    parts, whole, found = ("unit", "result", "provenance"), path.read_bytes(), 0
+    for place in range(len(whole)):
+        for bit in (0, 5):
+            flipped = bytearray(whole)
+            flipped[place] ^= 1 << bit
+            path.write_bytes(flipped)
+            record = store.load(unit)
+            if record is None:
+                found += 1
+                assert not path.exists()
+            else:
+                assert all(record[part] == good[part] for part in parts)
+    assert found > 1.9 * len(whole)
+    assert len(list(tmp_path.glob("*.corrupt"))) == found
+
+
+def test_a_corrupt_record_in_a_read_only_folder_is_passed_over(tmp_path, monkeypatch):
+    store, units = RunStore(tmp_path), store_worker.units(2)
+    store.run(units, store_worker.work, progress=False)
+    store.path(units[0]).write_bytes(b"{")
+
+    def refuse(*_, **__):
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(module.os, "replace", refuse)
+    monkeypatch.setattr(module.Path, "touch", refuse)
+    assert store.todo(units) == units[:1] and len(store.records()) == 1
+    with pytest.raises(OSError, match=r"cannot write records to .*Read-only file system"):
+        store.run(units, store_worker.work, progress=False)
+    assert store.path(units[0]).read_bytes() == b"{"
+
+
+def test_a_killed_process_of_the_pool_leaves_whole_records(tmp_path):
+    units = store_worker.units(6)
+    mortal = functools.partial(store_worker.die_once, marker=tmp_path / "marker")
+    with pytest.raises(BrokenExecutor):
+        RunStore(tmp_path / "store").run(units, mortal, jobs=2, progress=False)
+    names = list((tmp_path / "store").glob("*.json"))
+    assert len(RunStore(tmp_path / "store").records()) == len(names) < 6
+    again = RunStore(tmp_path / "store").run(units, mortal, progress=False)
+    assert results(again) == undisturbed(tmp_path / "other", units)
+
+
+def test_workers_end_with_a_killed_parent(tmp_path):
+    """SIGKILL of the main process leaves no worker behind that works on for hours."""
+    psutil = pytest.importorskip("psutil")
+    log = tmp_path / "log"
+    script = tmp_path / "main.py"
+    script.write_text(
+        "import functools, store_worker\n"
+        "from rrl.experiments.store import RunStore\n"
+        "if __name__ == '__main__':\n"
+        f"    work = functools.partial(store_worker.endless, log={str(log)!r})\n"
+        f"    RunStore({str(tmp_path / 'store')!r}).run(store_worker.units(2), work, jobs=2, progress=False)\n"
+    )
+    path = os.pathsep.join([str(HERE), str(HERE.parent)])
+    main = subprocess.Popen([sys.executable, script], env={**os.environ, "PYTHONPATH": path})
+    began = time.monotonic()
+    while len(lines(log)) < 2 and time.monotonic() - began < 120:
+        time.sleep(0.05)
+    workers = [psutil.Process(int(line)) for line in lines(log)]
+    main.kill()
+    main.wait()
+    left = psutil.wait_procs(workers, timeout=60)[1]
+    for other in left:
+        other.kill()
+    assert len(workers) == 2 and not left
+
+
+@pytest.mark.parametrize("times", [1, 2, 3])
+def test_ctrl_c_ends_the_run_however_often_it_is_pressed(times, tmp_path):
+    """SIGINT to the whole group, as a terminal sends it: main process and workers end, another child of it does not."""
+    psutil = pytest.importorskip("psutil")
+    log, folder = tmp_path / "log", tmp_path / "store"
+    script = tmp_path / "main.py"
+    script.write_text(
+        "import functools, multiprocessing, sys, store_worker\n"
+        "from rrl.experiments.store import RunStore\n"
+        "if __name__ == '__main__':\n"
+        f"    work = functools.partial(store_worker.busy, log={str(log)!r})\n"
+        "    other = multiprocessing.get_context('spawn').Process(target=store_worker.deaf, daemon=True)\n"
+        "    other.start()\n"
+        "    try:\n"
+        f"        RunStore({str(folder)!r}).run(store_worker.units(2), work, jobs=2, progress=False)\n"
+        "    except KeyboardInterrupt:\n"
+        "        other.join(1)\n"
+        "        sys.exit(130 if other.is_alive() else 1)\n"
+    )
+    path = os.pathsep.join([str(HERE), str(HERE.parent)])
+    environment = {**os.environ, "PYTHONPATH": path}
+    main = subprocess.Popen([sys.executable, script], env=environment, start_new_session=True)
+    began = time.monotonic()
+    while len(lines(log)) < 2 and time.monotonic() - began < 120:
+        time.sleep(0.05)
+    workers = [psutil.Process(int(line)) for line in lines(log)]
+    for _ in range(times):
+        os.killpg(main.pid, signal.SIGINT)
+        time.sleep(0.05)
+    try:
+        code = main.wait(timeout=30)
+    finally:
+        main.kill()
+        left = psutil.wait_procs(workers, timeout=10)[1]
+        for other in left:
+            other.kill()
+    assert len(workers) == 2 and not left and (code == 130 or times > 1)
+
+
+def test_the_command_says_that_a_process_was_killed(tmp_path, monkeypatch, capsys):
+    def broken(*_, **__):
+        raise BrokenExecutor("a process was terminated abruptly")
+
+    monkeypatch.setattr("rrl.experiments.cartpole.study.main", broken)
+    assert cli.main(["run", "cartpole", "--data", "standin", "--folder", str(tmp_path)]) == 1
+    error = capsys.readouterr().err
+    assert "a worker process was killed" in error and "what is done is kept" in error
+
+
+def test_a_killed_dask_worker_changes_no_result(tmp_path):
+    """The scheduler gives the lost unit to another worker."""
+    distributed = pytest.importorskip("dask.distributed")
+    units = store_worker.units(8)
+    mortal = functools.partial(store_worker.die_once, marker=tmp_path / "marker")
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None, local_directory=tmp_path / "dask"
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        records = RunStore(tmp_path / "store").run(units, mortal, executor=client.get_executor(), progress=False)
+    assert (tmp_path / "marker").exists()
+    assert results(records) == undisturbed(tmp_path / "other", units)
+    assert sorted(path.suffix for path in (tmp_path / "store").iterdir()) == [".json"] * 8
+
+
+def test_a_lost_dask_scheduler_is_told_and_the_rerun_goes_on(tmp_path):
+    pytest.importorskip("dask.distributed")
+    units, file, folder = store_worker.units(12), tmp_path / "scheduler.json", tmp_path / "store"
+    path = os.pathsep.join([str(HERE), str(HERE.parent)])
+    options = {"env": {**os.environ, "PYTHONPATH": path}, "stderr": subprocess.DEVNULL}
+    own = ["--scheduler-file", file, "--no-dashboard"]
+    scheduler = [sys.executable, "-m", "distributed.cli.dask_scheduler", *own, "--host", "127.0.0.1", "--port", "0"]
+    worker = [
+        sys.executable,
+        "-m",
+        "distributed.cli.dask_worker",
+        *own,
+        "--nthreads",
+        "1",
+        "--local-directory",
+        tmp_path,
+    ]
+    processes = [subprocess.Popen(list(map(str, command)), **options) for command in (scheduler, worker)]
+
+    def kill_after_two():
+        while len(list(folder.glob("*.json"))) < 2:
+            time.sleep(0.02)
+        processes[0].kill()
+
+    try:
+        began = time.monotonic()
+        while not file.exists() and time.monotonic() - began < 60:
+            time.sleep(0.05)
+        address = json.loads(file.read_text())["address"]
+        args = cli._parser().parse_args(["run", "cartpole", "--dask", address])
+        threading.Thread(target=kill_after_two, daemon=True).start()
+        with (
+            pytest.raises(ConnectionError, match=r"lost its scheduler .* goes on from there"),
+            cli._dask(args) as executor,
+        ):
+            RunStore(folder).run(units, store_worker.slow, executor=executor, progress=False)
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+    store = RunStore(folder)
+    assert 2 <= len(store.records()) == len(list(folder.glob("*.json"))) < 12
+    assert results(store.run(units, store_worker.work, progress=False)) == undisturbed(tmp_path / "other", units)
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="a setting of glibc")
+def test_workers_keep_freed_memory(tmp_path):
+    """Ten times 24 MB are 58,000 pages, each of them a fault where freed memory goes back to the system."""
+    records = RunStore(tmp_path).run(store_worker.units(2), store_worker.page_faults, jobs=2, progress=False)
+    assert max(record["result"]["faults"] for record in records) < 1_000

@@ -1,0 +1,113 @@
+"""Graded assignments: nothing leaks to students, solutions score everything, an empty file scores nothing."""
+
+import json
+import os
+import re
+import sys
+import zipfile
+from pathlib import Path
+
+import build_assignments
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = build_assignments.find_sources(ROOT)
+CONFIG = ROOT / "assignments" / "config.yml"
+if not os.environ.get("CI"):
+    pytest.importorskip("otter", reason="otter-grader is not installed: pip install 'rrl[teach]'")
+
+CELL = re.compile(r"^```\{(raw-cell|code-cell)\}.*?\n(.*?)^```$", re.M | re.S)
+
+
+def solution_lines(text):
+    """Lines of a source that stand in solutions, code and prose alike, less what the prompts say too."""
+    secret, public = set(), set()
+    blocks = re.split(r"^```\{raw-cell\}\n# (BEGIN|END) SOLUTION\n```$", text, flags=re.M)
+    assert len(blocks) % 4 == 1
+    for i in range(0, len(blocks), 4):
+        public.update(blocks[i].splitlines())
+    for block in blocks[2::4]:
+        inside = "# BEGIN SOLUTION" not in block and "# SOLUTION" not in block
+        for line in block.splitlines():
+            if line.strip().startswith("# BEGIN SOLUTION"):
+                inside = True
+            elif line.strip().startswith("# END SOLUTION"):
+                inside = False
+            elif line.rstrip().endswith("# SOLUTION"):
+                secret.add(line.split("=", 1)[1].removesuffix("# SOLUTION"))
+            elif inside:
+                secret.add(line)
+    return {line.strip() for line in secret if len(line.strip()) > 12} - {line.strip() for line in public}
+
+
+def cells(path):
+    """Sources of the cells of a notebook."""
+    return ["".join(cell["source"]) for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]]
+
+
+def hidden_tests(text):
+    """Bodies of the hidden tests of a source."""
+    found = [body.strip().removeprefix("# HIDDEN").strip() for _, body in CELL.findall(text) if "# HIDDEN" in body]
+    return [line for body in found for line in body.splitlines() if line.startswith("assert")]
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
+def test_an_assignment_leaks_nothing_and_grades_right(source, tmp_path, monkeypatch):
+    from otter.api import grade_submission
+
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    text = source.read_text(encoding="utf-8")
+    made = build_assignments.assign(source, CONFIG, tmp_path)
+    student = made["student"] / f"{source.stem}.ipynb"
+    handed_out = json.dumps(json.loads(student.read_text(encoding="utf-8")), ensure_ascii=False).replace('\\"', '"')
+    secret, hidden = solution_lines(text), hidden_tests(text)
+    assert len(secret) >= 12 and len(hidden) >= 4
+    assert [line for line in secret | set(hidden) if line in handed_out] == []
+    solved = "\n".join(cells(made["instructor"]))
+    assert [line for line in secret if line not in solved] == []
+    with zipfile.ZipFile(made["autograder"]) as archive:
+        tests = "".join(archive.read(name).decode() for name in archive.namelist() if name.startswith("tests/"))
+    assert tests.count("'hidden': True") == len(re.findall("^# HIDDEN$", text, re.M))
+    points = sum(map(int, re.findall(r"^points: (\d+)$", re.sub(r"manual: true\npoints: \d+", "", text), re.M)))
+    best = grade_submission(str(made["instructor"]), str(made["autograder"]), quiet=True)
+    empty = grade_submission(str(student), str(made["autograder"]), quiet=True)
+    assert (best.total, best.possible) == (points, points)
+    assert (empty.total, empty.possible) == (0, points)
+
+
+def test_the_leak_check_finds_a_leak():
+    text = SOURCES[0].read_text(encoding="utf-8")
+    secret = solution_lines(text)
+    assert "return 1 - np.prod(np.maximum(0, 1 - gap))" in secret
+    assert "scikit-learn minimises a sum, so `alpha` must be N times the penalty." in secret
+    assert not any(line.startswith(("def ", '"""', "# BEGIN")) for line in secret)
+
+
+def test_students_and_graders_get_the_package(tmp_path):
+    wheel = build_assignments.make_wheel(ROOT, tmp_path)
+    with zipfile.ZipFile(wheel) as archive:
+        assert "rrl/rounding.py" in archive.namelist()
+        assert any(name.startswith("rrl/datasets/data/cartpole_standin") for name in archive.namelist())
+    made = build_assignments.assign(SOURCES[0], CONFIG, tmp_path, wheel)
+    assert (made["student"] / wheel.name).is_file()
+    with zipfile.ZipFile(made["autograder"]) as archive:
+        assert f"files/{wheel.name}" in archive.namelist()
+        packages = yaml.safe_load(archive.read("environment.yml"))["dependencies"][-1]["pip"]
+    assert f"./files/{wheel.name}" in packages and "numpy" in packages
+
+
+def test_without_otter_the_extra_is_named(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "otter.assign", None)
+    with pytest.raises(ImportError, match=r"pip install 'rrl\[book,teach\]'"):
+        build_assignments.assign(SOURCES[0], CONFIG, tmp_path)
+
+
+def test_the_guide_states_the_points():
+    guide = (ROOT / "book" / "teaching.md").read_text(encoding="utf-8")
+    for number, source in enumerate(SOURCES, 1):
+        text = re.sub(r"manual: true\npoints: \d+", "", source.read_text(encoding="utf-8"))
+        total = sum(map(int, re.findall(r"^points: (\d+)$", text, re.M)))
+        assert re.search(rf"^\| {number} .*\| {total} \|$", guide, re.M), source.stem
+        minutes = re.search(r"It takes about (\d+) minutes", text)[1]
+        assert re.search(rf"^\| {number} .*\| {minutes} \|", guide, re.M), source.stem

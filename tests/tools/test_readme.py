@@ -1,0 +1,78 @@
+"""The README keeps its promises: its example runs and prints what it says, its commands and links exist."""
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import readme_picture
+
+ROOT = Path(__file__).resolve().parents[2]
+TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(language):
+    return re.findall(rf"^```{language}\n(.*?)^```$", TEXT, flags=re.M | re.S)
+
+
+def test_example_prints_what_the_readme_shows():
+    (example,), (shown,) = blocks("python"), blocks("text")
+    ran = subprocess.run([sys.executable, "-W", "error", "-c", example], capture_output=True, text=True, timeout=120)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout == shown
+
+
+def test_the_two_commands_come_first():
+    before = TEXT[: TEXT.index("\n## ")]
+    commands = re.findall(r"^make (\w+)", before, flags=re.M)
+    assert commands == ["book", "test"]
+
+
+def test_every_make_target_exists():
+    targets = set(re.findall(r"\bmake ([a-z]+)\b", "\n".join(blocks("console") + re.findall(r"`([^`\n]+)`", TEXT))))
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert {"book", "test", "notebook", "serve"} <= targets
+    for target in targets:
+        assert re.search(rf"^{target}:", makefile, flags=re.M), target
+
+
+def test_every_notebook_named_exists():
+    names = re.findall(r"NAME=(\w+)", TEXT) + re.findall(r"chapters/(\w+)\.ipynb", TEXT)
+    assert names
+    for name in names:
+        assert len(list((ROOT / "notebooks").glob(f"{name}*.md"))) == 1, name
+
+
+@pytest.mark.parametrize("target", re.findall(r"\]\(([^)\s]+)\)", TEXT))
+def test_links_lead_to_files(target):
+    assert target.startswith("https://") or (ROOT / target).is_file()
+
+
+def test_the_picture_has_an_alternative_text_and_its_own_background():
+    alternatives = re.findall(r"!\[([^\]]*)\]\((\S+)\)", TEXT)
+    assert len(alternatives) == 1
+    text, path = alternatives[0]
+    assert len(text) > 40
+    picture = (ROOT / path).read_text(encoding="utf-8")
+    # An opaque white first patch: readable on a dark page too.
+    assert re.search(r'<g id="patch_1">\s*<path [^>]*style="fill: #ffffff"', picture)
+
+
+def test_extras_named_exist():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    sentence = re.search(r"the extras (.*?) bring", TEXT).group(1)
+    assert set(re.findall(r"`(\w+)`", sentence)) == set(extras)
+
+
+def test_picture_comes_from_the_executed_start_page(tmp_path, capsys):
+    source, target = tmp_path / "00.ipynb", tmp_path / "picture.svg"
+    assert readme_picture.main(source, target) == 1 and "make notebook NAME=00" in capsys.readouterr().err
+    drawing = {"data": {"image/svg+xml": ["<svg>  \n", "</svg>"], "text/plain": "figure"}}
+    cells = [{"source": ""}, {"outputs": [{"name": "stdout"}, drawing]}]
+    source.write_text(json.dumps({"cells": cells}))
+    assert readme_picture.main(source, target) == 0 and target.read_text() == "<svg>\n</svg>\n"
+    source.write_text(json.dumps({"cells": cells + cells}))
+    assert readme_picture.main(source, target) == 1 and "2 SVG figures" in capsys.readouterr().err
