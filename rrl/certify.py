@@ -12,8 +12,8 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import betainc, betaincc, betaln, xlog1py, xlogy
 
-from .replicability import check_measurement, pairs_disagree
-from .theory.rounding import check_probability
+from ._checks import check_measurement, check_probability
+from .replicability import pairs_disagree
 
 __all__ = [
     "Certificate",

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .rounding import as_float64, check_finite
+from ._checks import as_float64, check_finite
 
 __all__ = ["CoreSet", "barycentric_spanner", "core_set_constant", "g_optimal_design"]
 

@@ -7,8 +7,8 @@ from scipy.special import ndtri
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ._checks import as_float64
 from .randomness import shared_uniform
-from .rounding import as_float64
 
 __all__ = ["RandomFourierFeatures"]
 

@@ -5,10 +5,11 @@ from numbers import Integral, Real
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from ._checks import as_float64, check_bin_width, check_finite, check_sums
 from .features import rowwise_product
 from .replicability import fingerprint
-from .ridge import check_sums, ridge_weights
-from .rounding import as_float64, check_bin_width, check_finite, hypergrid_round
+from .ridge import ridge_weights
+from .rounding import hypergrid_round
 
 __all__ = ["ReplicableFittedQ"]
 

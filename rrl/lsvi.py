@@ -1,23 +1,18 @@
 """Algorithm 4, R-LSVI: replicable value iteration from a generative model and a core set."""
 
 from dataclasses import dataclass
-from functools import partial
-from numbers import Integral, Real
 
 import numpy as np
 
-from .core_set import CoreSet
+from ._checks import as_float64, check_bin_width, check_penalty, check_rng, check_size
 from .features import rowwise_product
-from .mdp.linear_mdp import LinearMDP, greedy_actions
-from .randomness import check_rng
+from .generative import generative_model
+from .mdp import greedy_actions
 from .replicability import fingerprint
 from .ridge import ridge_weights
-from .rounding import as_float64, check_bin_width, check_finite, hypergrid_round
+from .rounding import hypergrid_round
 
 __all__ = ["LSVIResult", "r_lsvi"]
-
-#: A generative model given as a function is asked for at most this many samples at once.
-BATCH = 2**14
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,53 +65,10 @@ def linear_values(phi, weights):
     return rowwise_product(phi.reshape(-1, phi.shape[-1]), weights[:, None]).reshape(phi.shape[:-1])
 
 
-def _check(n_samples, penalty, bin_width):
-    whole = isinstance(n_samples, Integral) and not isinstance(n_samples, bool)
-    if not (whole or (isinstance(n_samples, Real) and np.isfinite(n_samples) and n_samples >= 2.0**53)):
-        raise ValueError(f"n_samples must be a whole number (a float from 2^53 on), got {n_samples!r}")
-    if n_samples < 1:
-        raise ValueError(f"n_samples must be at least 1, got {n_samples!r}")
-    if not (isinstance(penalty, Real) and np.isfinite(penalty) and penalty >= 0):
-        raise ValueError(f"penalty must be a finite number >= 0, got {penalty!r}")
-    return None if bin_width is None else check_bin_width(bin_width, ())
-
-
 def _design_counts(weights, n_samples):
     """Samples of each core point, ceil(nu M): exact integers as far as they fit an int64."""
     counts = [int(np.ceil(w * n_samples)) for w in weights]
     return np.array(counts, dtype=np.int64 if max(counts) < 2**63 else np.float64)
-
-
-def _finite_label_sums(mdp, pairs, counts, by, rng, h, value):
-    """Sum of r + V(s') over the draws of each core pair of a LinearMDP, by counts or by draws."""
-    s, a = pairs
-    if by == "counts":
-        table = np.zeros((mdp.n_states, mdp.n_actions), dtype=counts.dtype)
-        table[s, a] = counts
-        following = mdp.sample_counts(h, table, rng)[s, a]
-    else:
-        following = np.zeros((len(s), mdp.n_states))
-        for i, count in enumerate(counts):
-            following[i] = np.bincount(mdp.sample(h, np.full(count, s[i]), a[i], rng), minlength=mdp.n_states)
-    return counts * mdp.rewards_table[h, s, a] + following @ value(mdp.features)
-
-
-def _model_label_sums(model, indices, dim, counts, rng, h, value):
-    """The same for a generative model given as a function, in batches."""
-    sums = np.zeros(len(indices))
-    for i, (index, count) in enumerate(zip(indices, counts)):
-        while count > 0:
-            n = min(int(count), BATCH)
-            count -= n
-            rewards, following = model(h, int(index), n, rng)
-            following = as_float64("next features", following)
-            if following.ndim != 3 or following.shape[::2] != (n, dim):
-                raise ValueError(f"model must return next features of shape ({n}, A, {dim}), got {following.shape}")
-            rewards = np.broadcast_to(as_float64("rewards", rewards), (n,))
-            check_finite("rewards", rewards)
-            check_finite("next features", following)
-            sums[i] += (rewards + value(following)).sum()
-    return sums
 
 
 def r_lsvi(mdp, core_set, *, n_samples, penalty, bin_width, shared_seed, rng, by="counts", features=None, horizon=None):
@@ -170,46 +122,31 @@ def r_lsvi(mdp, core_set, *, n_samples, penalty, bin_width, shared_seed, rng, by
     >>> float(round(mdp.optimal_values().start - mdp.policy_values(one.policy).start, 2))
     0.0
     """
-    bin_width = _check(n_samples, penalty, bin_width)
+    check_size("n_samples", n_samples)
+    check_penalty(penalty)
+    bin_width = None if bin_width is None else check_bin_width(bin_width, ())
     check_rng(rng)
-    if not isinstance(core_set, CoreSet):
-        raise TypeError(f"core_set must be a CoreSet, got {core_set!r}")
+    model = generative_model(mdp, core_set, by, features, horizon)
     counts = _design_counts(core_set.weights, n_samples)
-    finite = isinstance(mdp, LinearMDP)
-    if by not in ("counts", "draws"):
-        raise ValueError(f"by must be 'counts' or 'draws', got {by!r}")
-    if finite:
-        if features is not None or horizon is not None:
-            raise ValueError("features and horizon belong to a model given as a function, not to a LinearMDP")
-        features, horizon = mdp.features, mdp.horizon
-        pairs = np.divmod(core_set.indices, mdp.n_actions)
-        label_sums = partial(_finite_label_sums, mdp, pairs, counts, by, rng)
-    else:
-        if not callable(mdp):
-            raise TypeError(f"mdp must be a LinearMDP or a function, got {type(mdp).__name__}")
-        if features is None or not isinstance(horizon, Integral) or horizon < 1:
-            raise ValueError("a model given as a function needs features and a horizon >= 1")
-        features = as_float64("features", features)
-        label_sums = partial(_model_label_sums, mdp, core_set.indices, features.shape[-1], counts, rng)
-    if (not finite or by == "draws") and counts.dtype.kind == "f":
+    if not model.by_counts and counts.dtype.kind == "f":
         raise ValueError(f"n_samples={n_samples!r} is too large to draw one by one: use by='counts'")
-    design = features.reshape(-1, features.shape[-1])[core_set.indices]
+
+    H, design = model.horizon, model.design
     total = float(sum(int(n) for n in counts))
     gram = (design * (counts / total)[:, None]).T @ design
-
-    weights, plain = (np.zeros((horizon + 1, design.shape[1])) for _ in range(2))
-    codes = None if bin_width is None else np.zeros((horizon, design.shape[1]), dtype=np.int64)
-    for h in reversed(range(horizon)):
+    weights, plain = (np.zeros((H + 1, design.shape[1])) for _ in range(2))
+    codes = None if bin_width is None else np.zeros((H, design.shape[1]), dtype=np.int64)
+    for h in reversed(range(H)):
 
         def value(phi, later=weights[h + 1]):
-            return np.clip(linear_values(phi, later).max(axis=-1), 0, horizon)
+            return np.clip(linear_values(phi, later).max(axis=-1), 0, H)
 
-        moment = design.T @ (label_sums(h, value) / total)
+        moment = design.T @ (model.label_sums(h, counts, value, rng) / total)
         plain[h] = weights[h] = ridge_weights(gram, moment, penalty)
         if bin_width is not None:
             rounded = hypergrid_round(plain[h], bin_width, shared_seed=shared_seed, key=("ridge", ("lsvi", h)))
             weights[h], codes[h] = rounded.values, rounded.codes
     policy = None
-    if finite:
-        policy = np.stack([greedy_actions(linear_values(features, w)) for w in weights[:-1]])
-    return LSVIResult(weights[:-1], plain[:-1], codes, policy, total * horizon)
+    if model.features is not None:
+        policy = np.stack([greedy_actions(linear_values(model.features, w)) for w in weights[:-1]])
+    return LSVIResult(weights[:-1], plain[:-1], codes, policy, total * H)

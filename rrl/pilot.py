@@ -6,10 +6,10 @@ from numbers import Integral, Real
 import numpy as np
 from scipy.optimize import brentq
 
+from ._checks import as_float64, check_finite, check_key, check_probability, check_rng, check_seed
 from .mdp.counts import as_counts
-from .randomness import check_key, check_rng, check_seed, shared_uniform
-from .rounding import as_float64, check_finite
-from .theory.rounding import check_probability, disagreement_probability
+from .randomness import shared_uniform
+from .theory.rounding import disagreement_probability
 
 __all__ = ["PilotBinWidth", "pilot_bin_width"]
 

@@ -11,6 +11,8 @@ import operator
 
 import numpy as np
 
+from ._checks import check_key, check_seed
+
 __all__ = ["shared_uniform"]
 
 #: Long arrays are worked on in parts of so many numbers, which stay in the processor's cache.
@@ -18,46 +20,12 @@ CACHED = 2**14
 
 
 def _encode(item):
-    """Bytes of one seed or key item, prefix-free: type letter, length, content."""
+    """Bytes of a seed, a key or an item of one, prefix-free: type letter, length, content."""
     if isinstance(item, tuple):
         body = b"".join(_encode(part) for part in item)
         return b"t%d:%s" % (len(item), body)
-    if isinstance(item, str):
-        body = item.encode()
-        return b"s%d:%s" % (len(body), body)
-    if isinstance(item, (bool, np.bool_)):
-        raise TypeError(f"key holds the boolean {item!r}; use an int or a str")
-    try:
-        number = operator.index(item)
-    except TypeError:
-        raise TypeError(
-            f"key must be made of ints, strings and tuples, got {item!r} of type {type(item).__name__}"
-        ) from None
-    body = b"%x" % number
-    return b"i%d:%s" % (len(body), body)
-
-
-def check_key(key):
-    """Raise a TypeError unless `key` is a tuple of ints, strings and tuples."""
-    if not isinstance(key, tuple):
-        raise TypeError(f"key must be a tuple, got {key!r}")
-    _encode(key)
-
-
-def check_seed(shared_seed):
-    """Return the shared seed as a Python int; anything but an integer is refused."""
-    if isinstance(shared_seed, (bool, np.bool_)):
-        raise TypeError(f"shared_seed must be an integer, got {shared_seed!r}")
-    try:
-        return operator.index(shared_seed)
-    except TypeError:
-        raise TypeError(f"shared_seed must be an integer, got {shared_seed!r}") from None
-
-
-def check_rng(rng):
-    """Raise a TypeError unless `rng` is a numpy Generator: a seed would mix the two kinds of randomness."""
-    if not isinstance(rng, np.random.Generator):
-        raise TypeError(f"rng must be a numpy.random.Generator, got {rng!r}")
+    letter, body = (b"s", item.encode()) if isinstance(item, str) else (b"i", b"%x" % operator.index(item))
+    return b"%s%d:%s" % (letter, len(body), body)
 
 
 def shared_uniform(shared_seed, key, shape):

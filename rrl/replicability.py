@@ -7,6 +7,8 @@ from numbers import Integral
 import numpy as np
 from scipy.special import betaincinv
 
+from ._checks import check_measurement
+
 __all__ = [
     "ReplicabilityEstimate",
     "clopper_pearson",
@@ -104,17 +106,6 @@ class ReplicabilityEstimate:
     rho: float
     upper: float
     confidence: float
-
-
-def check_measurement(confidence, seed, **counts):
-    """Refuse a confidence outside (0, 1), a seed that is no integer >= 0, and counts below 1."""
-    for name, value in counts.items():
-        if not isinstance(value, Integral) or value < 1:
-            raise ValueError(f"{name} must be a positive integer, got {value!r}")
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must lie strictly between 0 and 1, got {confidence!r}")
-    if not isinstance(seed, Integral) or seed < 0:
-        raise ValueError(f"seed must be a non-negative integer, got {seed!r}")
 
 
 def _pair_disagrees(run, sequence):

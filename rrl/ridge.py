@@ -1,105 +1,29 @@
 """Algorithm 2, R-Ridge-Regression: ridge weights rounded to the shared random grid."""
 
-from contextlib import contextmanager
-from numbers import Real
-
 import numpy as np
 from scipy import linalg
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import theory
-from .randomness import check_key, check_seed
-from .rounding import as_float64, check_bin_width, check_finite, hypergrid_round
+from ._checks import (
+    as_float64,
+    as_square,
+    check_finite,
+    check_penalty,
+    check_rows,
+    check_shared,
+    check_sums,
+    check_weights,
+    resolve_bin_width,
+)
+from ._estimators import row_blocks, unchanged_on_error
+from .rounding import hypergrid_round
 
 __all__ = ["ReplicableRidge", "ridge_weights"]
 
-#: Rows are converted and multiplied in blocks of about this many numbers, which stay in the cache and bound the memory.
-BLOCK_ENTRIES = 2**17
-
-
 #: A d x d Gram whose reciprocal condition number is below d times this is singular but for rounding error.
 CONDITION_NOISE = 32 * np.finfo(float).eps
-
-
-@contextmanager
-def unchanged_on_error(estimator):
-    """Put an estimator's attributes back when the block fails (`validate_data` writes some early)."""
-    before = dict(vars(estimator))
-    try:
-        yield
-    except BaseException:
-        for name in vars(estimator).keys() - before.keys():
-            delattr(estimator, name)
-        vars(estimator).update(before)
-        raise
-
-
-def row_blocks(X):
-    """Cut the rows of X into float64 blocks: (slice, block) pairs, whatever X's type and size."""
-    rows = max(1, BLOCK_ENTRIES // X.shape[1])
-    for start in range(0, X.shape[0], rows):
-        part = slice(start, start + rows)
-        yield part, np.asarray(X[part], dtype=np.float64)
-
-
-def check_sums(**sums):
-    """Refuse sums of products, or results of them, that overflowed."""
-    for name, value in sums.items():
-        if not np.isfinite(value).all():
-            raise ValueError(f"{name} overflows float64: rescale the data (the paper assumes norms of at most 1)")
-
-
-def check_rows(estimator, X, gram):
-    """Refuse NaN and infinity in X, which its Gram matrix shows without another pass over the rows."""
-    if not np.isfinite(np.diag(gram)).all():
-        assert_all_finite(X, input_name="X", estimator_name=type(estimator).__name__)
-
-
-def check_weights(sample_weight, n_samples):
-    """Return sample weights as float64 of shape (n_samples,), non-negative with a positive sum."""
-    weight = as_float64("sample_weight", sample_weight)
-    if weight.ndim == 0:
-        weight = np.full(n_samples, weight)
-    if weight.shape != (n_samples,):
-        raise ValueError(f"sample_weight.shape == {weight.shape}, expected ({n_samples},)!")
-    if not (np.isfinite(weight).all() and (weight >= 0).all() and weight.any()):
-        raise ValueError("sample_weight must be finite, non-negative and not all zero")
-    return weight
-
-
-def as_square(name, a):
-    """Convert to a square float64 matrix of finite entries."""
-    a = as_float64(name, a)
-    if a.ndim != 2 or a.shape[0] != a.shape[1] or a.shape[0] == 0:
-        raise ValueError(f"{name} must be a square matrix, got shape {a.shape}")
-    check_finite(name, a)
-    return a
-
-
-def check_penalty(penalty):
-    """Raise a ValueError unless the penalty is a finite number >= 0."""
-    if not (isinstance(penalty, Real) and 0 <= penalty < np.inf):
-        raise ValueError(f"penalty must be a finite number >= 0, got {penalty!r}")
-
-
-def check_shared(shared_seed, key):
-    """Raise a TypeError unless the seed is an integer and the key a tuple of ints, strings and tuples."""
-    check_seed(shared_seed)
-    check_key(key)
-
-
-def resolve_bin_width(bin_width, d, epsilon, delta, rho, formula):
-    """Turn the ``bin_width`` argument of an estimator into a number, or None for no rounding."""
-    if bin_width is None:
-        return None
-    if isinstance(bin_width, str):
-        names = {"theorem": "corrected", "printed": "printed"}
-        if bin_width not in names:
-            raise ValueError(f"bin_width must be 'theorem', 'printed', a number or None, got {bin_width!r}")
-        return formula(d, epsilon, delta, rho, version=names[bin_width])
-    return check_bin_width(bin_width, ())
 
 
 def ridge_weights(gram, moment, penalty):

@@ -7,16 +7,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from . import theory
-from .ridge import (
-    as_square,
-    check_rows,
-    check_shared,
-    check_sums,
-    check_weights,
-    resolve_bin_width,
-    row_blocks,
-    unchanged_on_error,
-)
+from ._checks import as_square, check_rows, check_shared, check_sums, check_weights, resolve_bin_width
+from ._estimators import row_blocks, unchanged_on_error
 from .rounding import hypergrid_round
 
 __all__ = ["ReplicableSecondMoment", "project_psd", "round_symmetric"]

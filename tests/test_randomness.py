@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from rrl import LinearMDP, ReplicableRidge, g_optimal_design, r_lsvi, r_lsvi_ucb, shared_uniform
+from rrl._checks import check_key, check_seed
 from rrl.datasets import cartpole_play, cartpole_random, cartpole_replay
 from rrl.mdp.counts import multinomial_counts
-from rrl.randomness import check_key, check_seed
 
 # Copied once from a verified run: a change of any digit breaks every recorded result.
 GOLDEN = [

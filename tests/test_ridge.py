@@ -22,7 +22,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from rrl import ReplicableRidge, hypergrid_round, ridge_weights, theory
-from rrl.ridge import row_blocks
+from rrl._estimators import row_blocks
 
 # None of scikit-learn's checks is expected to fail; a new version that adds one shows here.
 EXPECTED_FAILURES = {}
@@ -145,14 +145,14 @@ def test_many_blocks_give_what_one_block_gives(data, monkeypatch):
     X, y = data
     whole = ReplicableRidge(0.1, bin_width=0.01).fit(X, y, sample_weight=np.arange(300))
     predicted = whole.predict(X)
-    monkeypatch.setattr("rrl.ridge.BLOCK_ENTRIES", 28)
+    monkeypatch.setattr("rrl._estimators.BLOCK_ENTRIES", 28)
     assert [part.stop - part.start for part, _ in row_blocks(X)] == [7] * 43
     cut = ReplicableRidge(0.1, bin_width=0.01).fit(X, y, sample_weight=np.arange(300))
     np.testing.assert_allclose(cut.unrounded_coef_, whole.unrounded_coef_, rtol=1e-13)
     np.testing.assert_array_equal(cut.codes_, whole.codes_)
     np.testing.assert_allclose(cut.predict(X), predicted, rtol=1e-13)
     # A row longer than a block is a block.
-    monkeypatch.setattr("rrl.ridge.BLOCK_ENTRIES", 1)
+    monkeypatch.setattr("rrl._estimators.BLOCK_ENTRIES", 1)
     assert len(list(row_blocks(X))) == 300
 
 

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rrl import Rounded, fingerprint, hypergrid_round, shared_uniform, theory
-from rrl.rounding import as_float64, check_finite
+from rrl._checks import as_float64, check_finite
 
 numbers = st.floats(-1e6, 1e6)
 widths = st.floats(1e-3, 1e4)

@@ -230,7 +230,7 @@ def test_layouts_read_only_memory_maps_lists_and_data_frames(tmp_path, rng, monk
         pd.DataFrame(X, columns=list("abc")),
     )
     for block in (2**20, 7):
-        monkeypatch.setattr("rrl.ridge.BLOCK_ENTRIES", block)
+        monkeypatch.setattr("rrl._estimators.BLOCK_ENTRIES", block)
         for form in forms:
             np.testing.assert_array_equal(ReplicableSecondMoment(bin_width=0.01).fit(form).codes_, codes)
 

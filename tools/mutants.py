@@ -35,6 +35,10 @@ SLOW = 4.0  # Slower tests are left out: a survivor would cost minutes. Seconds.
 MEMORY = 8 << 30
 THEORY = ("interface", "theory/theory", "theory/theory_rl", "theory/theory_sharper")
 TESTS = {
+    "_checks": ("interface", "rounding", "randomness", "ridge", "theory/theory"),
+    "_estimators": ("interface", "ridge", "second_moment_weights"),
+    "generative": ("interface", "lsvi"),
+    "lsvi_ucb/arguments": ("interface", "lsvi_ucb/lsvi_ucb"),
     "rounding": ("interface", "rounding"),
     "randomness": ("interface", "randomness"),
     "ridge": ("interface", "ridge", "second_moment_weights"),

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..rounding import as_float64
+from .._checks import as_float64
 
 __all__ = ["InequalityLedger"]
 

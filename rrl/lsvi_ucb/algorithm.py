@@ -1,16 +1,16 @@
 """Algorithm 5, R-LSVI-UCB: replicable exploration, in the corrected form of errata E1 to E4 and E11."""
 
 from dataclasses import dataclass
-from numbers import Integral, Real
 
 import numpy as np
 
-from ..mdp.linear_mdp import LinearMDP, greedy_actions
-from ..randomness import check_rng
+from .._checks import as_float64
+from ..mdp import greedy_actions
 from ..replicability import fingerprint
-from ..rounding import as_float64, check_bin_width, hypergrid_round
+from ..rounding import hypergrid_round
 from ..second_moment import round_symmetric
-from .data import EnvData, FiniteData, optimistic_q
+from .arguments import check_arguments, data_of
+from .data import optimistic_q
 
 __all__ = ["LSVIUCBResult", "r_lsvi_ucb"]
 
@@ -60,25 +60,6 @@ class LSVIUCBResult:
     def act(self, t, h, phi):
         """Actions of round `t` at stage `h` for features of all actions, shape (..., A, d)."""
         return greedy_actions(self.q_values(t, h, phi))
-
-
-def _check(n_rounds, n_trajectories, beta, penalty, bin_widths):
-    if not isinstance(n_rounds, Integral) or n_rounds < 1:
-        raise ValueError(f"n_rounds must be a positive integer, got {n_rounds!r}")
-    whole = isinstance(n_trajectories, Integral) and not isinstance(n_trajectories, bool)
-    huge = isinstance(n_trajectories, Real) and np.isfinite(n_trajectories) and n_trajectories >= 2.0**53
-    if not (whole or huge) or n_trajectories < 1:
-        raise ValueError(f"n_trajectories must be a whole number >= 1 (a float from 2^53 on), got {n_trajectories!r}")
-    for name, value in (("beta", beta), ("penalty", penalty)):
-        if not (isinstance(value, Real) and np.isfinite(value) and value >= 0):
-            raise ValueError(f"{name} must be a finite number >= 0, got {value!r}")
-    if penalty == 0:
-        raise ValueError("penalty must be positive: the bonus divides by it")
-    if bin_widths is None:
-        return None
-    if not isinstance(bin_widths, (tuple, list)) or len(bin_widths) != 2:
-        raise ValueError(f"bin_widths must be None or a pair (ridge, second moment), got {bin_widths!r}")
-    return tuple(check_bin_width(width, ()) for width in bin_widths)
 
 
 def r_lsvi_ucb(
@@ -158,59 +139,35 @@ def r_lsvi_ucb(
     >>> float(round(best - lock.policy_values(one.policies[-1]).start, 9))
     0.0
     """
-    bin_widths = _check(n_rounds, n_trajectories, beta, penalty, bin_widths)
-    check_rng(rng)
-    finite = isinstance(mdp, LinearMDP)
-    if by not in (None, "counts", "draws"):
-        raise ValueError(f"by must be 'counts', 'draws' or None, got {by!r}")
-    if engine not in ("numpy", "numba"):
-        raise ValueError(f"engine must be 'numpy' or 'numba', got {engine!r}")
-    plain = finite and n_trajectories == 1 and bin_widths is None and by != "counts"
-    if finite:
-        if features is not None or horizon is not None:
-            raise ValueError("features and horizon belong to an environment, not to a LinearMDP")
-        horizon = mdp.horizon
-        by = by or ("counts" if n_trajectories > mdp.n_states else "draws")
-    else:
-        if not hasattr(getattr(mdp, "action_space", None), "n"):
-            raise TypeError(f"mdp must be a LinearMDP or an environment with discrete actions, got {mdp!r}")
-        if not callable(features) or not isinstance(horizon, Integral) or horizon < 1:
-            raise ValueError("an environment needs features (a function of the observation) and a horizon >= 1")
-        keep_estimates = True
-    if not (finite and by == "counts") and not isinstance(n_trajectories, Integral):
-        raise ValueError(f"n_trajectories={n_trajectories!r} is too large to draw one by one: use by='counts'")
+    bin_widths = check_arguments(
+        mdp, n_rounds, n_trajectories, beta, penalty, bin_widths, by, engine, keep_estimates, rng
+    )
+    data = data_of(mdp, n_trajectories, beta, penalty, bin_widths, by, features, horizon, rng)
     if engine == "numba":
-        if not plain or keep_estimates:
-            raise ValueError("engine='numba' runs plain LSVI-UCB only: a LinearMDP, n_trajectories=1, no bin_widths")
-        return _run_numba(mdp, n_rounds, beta, penalty, rng)
-    if finite:
-        data = FiniteData(mdp, n_trajectories, by, plain, beta, penalty, rng)
-    else:
-        data = EnvData(mdp, features, horizon, n_trajectories, beta, penalty, rng)
+        return _run_compiled(mdp, n_rounds, beta, penalty, rng)
 
-    d = data.gram.shape[1]
-    policies = np.empty((n_rounds, horizon, mdp.n_states), dtype=np.int64) if finite else None
-    weights = np.zeros((n_rounds, horizon, d)) if keep_estimates else None
-    inverses = np.tile(np.eye(d) / penalty, (n_rounds, horizon, 1, 1)) if keep_estimates else None
-    history = {name: np.empty(n_rounds) for name in ("optimistic_value", "mean_return")}
+    T, (H, d) = n_rounds, data.gram.shape[:2]
+    keep_estimates = keep_estimates or data.policy is None
+    policies = None if data.policy is None else np.empty((T, *data.policy.shape), dtype=np.int64)
+    weights = np.zeros((T, H, d)) if keep_estimates else None
+    inverses = np.tile(np.eye(d) / penalty, (T, H, 1, 1)) if keep_estimates else None
+    history = {name: np.empty(T) for name in ("optimistic_value", "mean_return")}
     codes = None
     if bin_widths is not None:
-        shape = (n_rounds - 1, horizon)
-        codes = tuple(np.empty((*shape, size), dtype=np.int64) for size in (d, d * (d + 1) // 2))
-    for t in range(n_rounds):
-        if finite:
+        codes = tuple(np.empty((T - 1, H, size), dtype=np.int64) for size in (d, d * (d + 1) // 2))
+    for t in range(T):
+        if policies is not None:
             policies[t] = data.policy
         history["mean_return"][t] = data.collect(t)
         history["optimistic_value"][t] = data.optimistic_value()
-        for h in reversed(range(horizon)) if t + 1 < n_rounds else ():
-            w = data.regress(h)
-            gram = data.gram[h]
-            if codes is not None:
+        for h in reversed(range(H)) if t + 1 < T else ():
+            w, gram = data.regress(h), data.gram[h]
+            if bin_widths is not None:
                 key = ("lsvi_ucb", t, h)
                 rounded = hypergrid_round(w, bin_widths[0], shared_seed=shared_seed, key=("ridge", (*key, "ridge")))
                 w, codes[0][t, h] = rounded.values, rounded.codes
                 gram, codes[1][t, h] = round_symmetric(gram, bin_widths[1], shared_seed=shared_seed, key=(*key, "gram"))
-            if not plain:
+            if not data.rank_one:
                 data.set_inverse(h, np.linalg.inv(gram + penalty * np.eye(d)))
             data.set_stage(h, w)
             if keep_estimates:
@@ -218,7 +175,8 @@ def r_lsvi_ucb(
     return LSVIUCBResult(policies, codes, history, weights, inverses, float(beta))
 
 
-def _run_numba(mdp, n_rounds, beta, penalty, rng):
+def _run_compiled(mdp, n_rounds, beta, penalty, rng):
+    """The same for plain LSVI-UCB, compiled."""
     try:
         from .compiled import plain_lsvi_ucb
     except ImportError as error:

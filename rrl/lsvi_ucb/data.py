@@ -2,10 +2,10 @@
 
 import numpy as np
 
+from .._checks import as_float64, check_finite
 from ..features import rowwise_product
 from ..mdp.counts import multinomial_counts
 from ..mdp.linear_mdp import greedy_actions
-from ..rounding import as_float64, check_finite
 
 __all__ = ["EnvData", "FiniteData", "bonus", "optimistic_q"]
 
@@ -155,6 +155,9 @@ class FiniteData:
 
 class EnvData:
     """The same for a Gymnasium environment and a feature map: transitions are kept and re-labelled."""
+
+    rank_one = False
+    policy = None
 
     def __init__(self, env, features, horizon, n_trajectories, beta, penalty, rng):
         self.env, self.features, self.horizon, self.size, self.rng = env, features, horizon, n_trajectories, rng

@@ -6,7 +6,7 @@ is one multinomial draw. It is drawn here down a binary tree of binomials.
 
 import numpy as np
 
-from ..randomness import check_rng
+from .._checks import check_rng
 
 __all__ = ["cumulative", "invert_cumulative", "multinomial_counts"]
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..randomness import check_rng
+from .._checks import check_rng
 
 __all__ = ["boundary_lock", "chain", "combination_lock", "random", "river_swim", "simplex", "steep_measure", "tabular"]
 

@@ -5,8 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..randomness import check_rng
-from ..rounding import as_float64, check_finite
+from .._checks import as_float64, check_finite, check_rng
 from . import instances
 from .counts import as_counts, cumulative, invert_cumulative, multinomial_counts
 

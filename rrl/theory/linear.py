@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from .rounding import check_positive, check_version, slack
+from .._checks import check_positive, check_version
+from .rounding import slack
 
 __all__ = [
     "fixed_design_penalty",

@@ -5,8 +5,9 @@ Sizes beyond the range of a float are available as base-10 logarithms.
 
 import math
 
+from .._checks import check_positive, check_version
 from .linear import fixed_design_penalty, ridge_bin_width, ridge_sample_size
-from .rounding import check_positive, check_version, slack
+from .rounding import slack
 
 __all__ = [
     "bellman_loss_bound",

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 from math import log, log1p, log10, sqrt
 
+from .._checks import check_positive, check_probability, check_version
 from .linear import ridge_bin_width, second_moment_bin_width, second_moment_sample_size
 from .lsvi import as_bound, ridge_digits
-from .rounding import check_positive, check_probability, check_version, slack
+from .rounding import slack
 
 __all__ = [
     "UCBParameters",

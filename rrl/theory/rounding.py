@@ -1,8 +1,10 @@
-"""The bounds of Section 2.2 (Definition 2.2, Lemma 2.1), and the checks that all bounds share."""
+"""The bounds of Section 2.2 (Definition 2.2, Lemma 2.1)."""
 
 from numbers import Real
 
 import numpy as np
+
+from .._checks import check_positive, check_probability, check_version
 
 __all__ = [
     "disagreement_probability",
@@ -10,25 +12,6 @@ __all__ = [
     "rounding_error_bound",
     "slack",
 ]
-
-VERSIONS = ("corrected", "printed")
-
-
-def check_version(version):
-    if version not in VERSIONS:
-        raise ValueError(f"version must be one of {VERSIONS}, got {version!r}")
-
-
-def check_positive(**symbols):
-    for name, value in symbols.items():
-        if not (isinstance(value, Real) and 0 < value < np.inf):
-            raise ValueError(f"{name} must be positive and finite, got {value!r}")
-
-
-def check_probability(**symbols):
-    for name, value in symbols.items():
-        if not (isinstance(value, Real) and 0 < value < 1):
-            raise ValueError(f"{name} must lie strictly between 0 and 1, got {value!r}")
 
 
 def slack(rho, delta):

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .._checks import check_positive, check_probability
 from .linear import ridge_weight_bound
-from .rounding import check_positive, check_probability
 
 __all__ = [
     "SamplePlan",

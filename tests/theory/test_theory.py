@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 
 from rrl import hypergrid_round, theory
+from rrl._checks import VERSIONS
 
 # The argument values at which formulas are compared: (d, epsilon, delta, rho).
 POINTS = [(1, 0.3, 0.05, 0.2), (2, 0.1, 0.01, 0.1), (5, 0.9, 0.001, 0.5), (12, 0.01, 0.2, 0.9)]
@@ -236,11 +237,7 @@ DIRECTIONS = [
 @pytest.mark.parametrize(("name", "arguments", "directions"), DIRECTIONS, ids=[row[0] for row in DIRECTIONS])
 def test_every_formula_moves_the_right_way_in_every_argument(name, arguments, directions):
     formula = getattr(theory, name)
-    versions = (
-        [{"version": v} for v in theory.rounding.VERSIONS]
-        if "version" in inspect.signature(formula).parameters
-        else [{}]
-    )
+    versions = [{"version": v} for v in VERSIONS] if "version" in inspect.signature(formula).parameters else [{}]
     for version in versions:
         base = formula(**arguments, **version)
         assert type(base) is float

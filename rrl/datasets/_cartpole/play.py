@@ -9,7 +9,7 @@ import operator
 
 import numpy as np
 
-from rrl.randomness import check_rng
+from rrl._checks import check_rng
 
 from .data import DATA, CartPoleData, check_sha256, standin_record
 

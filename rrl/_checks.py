@@ -1,0 +1,227 @@
+"""Arguments are checked here: every refusal names the argument and the value, before any work is done."""
+
+import operator
+from numbers import Integral, Real
+
+import numpy as np
+
+VERSIONS = ("corrected", "printed")
+
+#: Fewest spacings of floats in a bin: with fewer, midpoints are no longer in the middle of their cells.
+FLOATS_PER_BIN = 8
+
+
+def check_finite(name, a):
+    """Raise a ValueError that names the first entry of `a` that is NaN or infinite."""
+    bad = ~np.isfinite(a)
+    if bad.any():
+        index = tuple(int(i) for i in np.argwhere(bad)[0])
+        raise ValueError(f"{name} holds {a[index]} at index {index}; every entry must be finite (no NaN, no infinity)")
+
+
+def as_float64(name, a):
+    """Convert real data to float64; complex, text and objects that are no numbers are refused."""
+    try:
+        array = np.asarray(a)
+    except ValueError as error:
+        raise ValueError(f"{name} is not an array of numbers: {error}") from None
+    if array.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: {name} has dtype {array.dtype}")
+    if array.dtype.kind not in "biufO":
+        raise ValueError(f"{name} must hold real numbers, got dtype {array.dtype}")
+    try:
+        # A long double beyond float64 becomes an infinity, which the caller refuses.
+        with np.errstate(over="ignore"):
+            return np.asarray(array, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"{name} must hold real numbers that fit float64: {error}") from None
+
+
+def as_square(name, a):
+    """Convert to a square float64 matrix of finite entries."""
+    a = as_float64(name, a)
+    if a.ndim != 2 or a.shape[0] != a.shape[1] or a.shape[0] == 0:
+        raise ValueError(f"{name} must be a square matrix, got shape {a.shape}")
+    check_finite(name, a)
+    return a
+
+
+def check_sums(**sums):
+    """Refuse sums of products, or results of them, that overflowed."""
+    for name, value in sums.items():
+        if not np.isfinite(value).all():
+            raise ValueError(f"{name} overflows float64: rescale the data (the paper assumes norms of at most 1)")
+
+
+def check_non_negative(**symbols):
+    """Refuse what is no finite number >= 0."""
+    for name, value in symbols.items():
+        if not (isinstance(value, Real) and 0 <= value < np.inf):
+            raise ValueError(f"{name} must be a finite number >= 0, got {value!r}")
+
+
+def check_positive(**symbols):
+    """Refuse what is no finite number > 0."""
+    for name, value in symbols.items():
+        if not (isinstance(value, Real) and 0 < value < np.inf):
+            raise ValueError(f"{name} must be positive and finite, got {value!r}")
+
+
+def check_probability(**symbols):
+    """Refuse what does not lie strictly between 0 and 1."""
+    for name, value in symbols.items():
+        if not (isinstance(value, Real) and 0 < value < 1):
+            raise ValueError(f"{name} must lie strictly between 0 and 1, got {value!r}")
+
+
+def check_version(version):
+    """Refuse anything but the two versions of a formula."""
+    if version not in VERSIONS:
+        raise ValueError(f"version must be one of {VERSIONS}, got {version!r}")
+
+
+def check_size(name, value):
+    """Refuse what is no number of samples: a whole number >= 1, or a float from 2^53 on, where all are whole."""
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not (whole or (isinstance(value, Real) and 2.0**53 <= value < np.inf)) or value < 1:
+        raise ValueError(f"{name} must be a whole number >= 1 (a float from 2^53 on), got {value!r}")
+
+
+def check_choice(name, value, choices):
+    """Refuse a value that is none of `choices`."""
+    if value not in choices:
+        *most, last = map(repr, choices)
+        raise ValueError(f"{name} must be {', '.join(most)} or {last}, got {value!r}")
+
+
+def check_key(key):
+    """Raise a TypeError unless `key` is a tuple of ints, strings and tuples."""
+    if not isinstance(key, tuple):
+        raise TypeError(f"key must be a tuple, got {key!r}")
+    for item in key:
+        if isinstance(item, tuple):
+            check_key(item)
+        elif isinstance(item, (bool, np.bool_)):
+            raise TypeError(f"key holds the boolean {item!r}; use an int or a str")
+        elif not isinstance(item, str):
+            try:
+                operator.index(item)
+            except TypeError:
+                raise TypeError(
+                    f"key must be made of ints, strings and tuples, got {item!r} of type {type(item).__name__}"
+                ) from None
+
+
+def check_seed(shared_seed):
+    """Return the shared seed as a Python int; anything but an integer is refused."""
+    if isinstance(shared_seed, (bool, np.bool_)):
+        raise TypeError(f"shared_seed must be an integer, got {shared_seed!r}")
+    try:
+        return operator.index(shared_seed)
+    except TypeError:
+        raise TypeError(f"shared_seed must be an integer, got {shared_seed!r}") from None
+
+
+def check_shared(shared_seed, key):
+    """Raise a TypeError unless the seed is an integer and the key a tuple of ints, strings and tuples."""
+    check_seed(shared_seed)
+    check_key(key)
+
+
+def check_rng(rng):
+    """Raise a TypeError unless `rng` is a numpy Generator: a seed would mix the two kinds of randomness."""
+    if not isinstance(rng, np.random.Generator):
+        raise TypeError(f"rng must be a numpy.random.Generator, got {rng!r}")
+
+
+def check_bin_width(bin_width, shape):
+    """Return the bin width as a float or as a float64 array that broadcasts to `shape`."""
+    width = as_float64("bin_width", bin_width)
+    if not (np.isfinite(width).all() and (width > 0).all()):
+        raise ValueError(f"bin_width must be positive and finite, got {bin_width!r}")
+    if width.ndim == 0:
+        return float(width)
+    try:
+        return np.broadcast_to(width, shape)
+    except ValueError:
+        raise ValueError(f"bin_width has shape {width.shape}, which does not broadcast to {tuple(shape)}") from None
+
+
+def resolve_bin_width(bin_width, d, epsilon, delta, rho, formula):
+    """Turn the ``bin_width`` argument of an estimator into a number, or None for no rounding."""
+    if bin_width is None:
+        return None
+    if isinstance(bin_width, str):
+        names = {"theorem": "corrected", "printed": "printed"}
+        if bin_width not in names:
+            raise ValueError(f"bin_width must be 'theorem', 'printed', a number or None, got {bin_width!r}")
+        return formula(d, epsilon, delta, rho, version=names[bin_width])
+    return check_bin_width(bin_width, ())
+
+
+def check_bounds(bounds, a):
+    """Return (b_s, b_e) as floats, finite, in order, and with every entry of `a` between them."""
+    pair = as_float64("bounds", bounds)
+    if not (pair.shape == (2,) and np.isfinite(pair).all() and pair[0] < pair[1]):
+        raise ValueError(f"bounds must be two finite numbers b_s < b_e, got {bounds!r}")
+    start, end = pair.tolist()
+    outside = (a < start) | (a > end)
+    if outside.any():
+        index = tuple(int(i) for i in np.argwhere(outside)[0])
+        raise ValueError(f"a holds {a[index]} at index {index}, outside bounds ({start}, {end})")
+    return start, end
+
+
+def check_fine(a, start, offsets, width):
+    """Raise a ValueError that names the first entry of `a` whose bin spans too few floats."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        # The largest number bounds the spacing of all; one by one is slow, and only where that is not enough.
+        low, high = (width, width) if np.ndim(width) == 0 else (width.min(initial=np.inf), width.max(initial=0))
+        if FLOATS_PER_BIN * np.spacing(max(-a.min(initial=start), a.max(initial=start), start + high)) <= low:
+            return
+        origin = start + offsets
+        spacing = np.spacing(np.maximum(np.abs(a), np.abs(origin)))
+        fine = ~(FLOATS_PER_BIN * spacing <= width)
+    if fine.any():
+        index = tuple(int(i) for i in np.argwhere(fine)[0])
+        raise ValueError(
+            f"bin_width={np.broadcast_to(width, a.shape)[index]!s} is too fine for the entry {a[index]!s} at index "
+            f"{index}, whose cell starts at {origin[index]!s} plus whole bins: floats there are {spacing[index]:.3g} "
+            f"apart and a bin must span at least {FLOATS_PER_BIN} of them"
+        )
+
+
+def check_penalty(penalty):
+    """Raise a ValueError unless the penalty is a finite number >= 0."""
+    check_non_negative(penalty=penalty)
+
+
+def check_rows(estimator, X, gram):
+    """Refuse NaN and infinity in X, which its Gram matrix shows without another pass over the rows."""
+    if not np.isfinite(np.diag(gram)).all():
+        from sklearn.utils import assert_all_finite
+
+        assert_all_finite(X, input_name="X", estimator_name=type(estimator).__name__)
+
+
+def check_weights(sample_weight, n_samples):
+    """Return sample weights as float64 of shape (n_samples,), non-negative with a positive sum."""
+    weight = as_float64("sample_weight", sample_weight)
+    if weight.ndim == 0:
+        weight = np.full(n_samples, weight)
+    if weight.shape != (n_samples,):
+        raise ValueError(f"sample_weight.shape == {weight.shape}, expected ({n_samples},)!")
+    if not (np.isfinite(weight).all() and (weight >= 0).all() and weight.any()):
+        raise ValueError("sample_weight must be finite, non-negative and not all zero")
+    return weight
+
+
+def check_measurement(confidence, seed, **counts):
+    """Refuse a confidence outside (0, 1), a seed that is no integer >= 0, and counts below 1."""
+    for name, value in counts.items():
+        if not isinstance(value, Integral) or value < 1:
+            raise ValueError(f"{name} must be a positive integer, got {value!r}")
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must lie strictly between 0 and 1, got {confidence!r}")
+    if not isinstance(seed, Integral) or seed < 0:
+        raise ValueError(f"seed must be a non-negative integer, got {seed!r}")

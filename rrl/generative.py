@@ -1,0 +1,80 @@
+"""The generative model of Algorithm 4: sums of labels over draws of the core pairs."""
+
+from numbers import Integral
+
+import numpy as np
+
+from ._checks import as_float64, check_choice, check_finite
+from .core_set import CoreSet
+from .mdp import LinearMDP
+
+#: A generative model given as a function is asked for at most this many samples at once.
+BATCH = 2**14
+
+
+class FiniteModel:
+    """A LinearMDP, sampled by counts or draw by draw."""
+
+    def __init__(self, mdp, core_set, by):
+        self.mdp, self.by_counts = mdp, by == "counts"
+        self.features, self.horizon = mdp.features, mdp.horizon
+        self.states, self.actions = np.divmod(core_set.indices, mdp.n_actions)
+        self.design = mdp.features[self.states, self.actions]
+
+    def label_sums(self, h, counts, value, rng):
+        """Sum of r + V(s') over the draws of each core pair."""
+        mdp, s, a = self.mdp, self.states, self.actions
+        if self.by_counts:
+            table = np.zeros((mdp.n_states, mdp.n_actions), dtype=counts.dtype)
+            table[s, a] = counts
+            following = mdp.sample_counts(h, table, rng)[s, a]
+        else:
+            following = np.zeros((len(s), mdp.n_states))
+            for i, count in enumerate(counts):
+                drawn = mdp.sample(h, np.full(count, s[i]), a[i], rng)
+                following[i] = np.bincount(drawn, minlength=mdp.n_states)
+        return counts * mdp.rewards_table[h, s, a] + following @ value(mdp.features)
+
+
+class FunctionModel:
+    """Any generative model, given as a function; sampled in batches."""
+
+    by_counts = False
+    features = None
+
+    def __init__(self, model, core_set, features, horizon):
+        self.model, self.indices, self.horizon = model, core_set.indices, horizon
+        self.design = features.reshape(-1, features.shape[-1])[core_set.indices]
+
+    def label_sums(self, h, counts, value, rng):
+        """Sum of r + V(s') over the draws of each core pair."""
+        dim, sums = self.design.shape[1], np.zeros(len(self.indices))
+        for i, (index, count) in enumerate(zip(self.indices, counts)):
+            while count > 0:
+                n = min(int(count), BATCH)
+                count -= n
+                rewards, following = self.model(h, int(index), n, rng)
+                following = as_float64("next features", following)
+                if following.ndim != 3 or following.shape[::2] != (n, dim):
+                    raise ValueError(f"model must return next features of shape ({n}, A, {dim}), got {following.shape}")
+                rewards = np.broadcast_to(as_float64("rewards", rewards), (n,))
+                check_finite("rewards", rewards)
+                check_finite("next features", following)
+                sums[i] += (rewards + value(following)).sum()
+        return sums
+
+
+def generative_model(mdp, core_set, by, features, horizon):
+    """Check what :func:`rrl.r_lsvi` was given, and put one interface before both kinds of model."""
+    if not isinstance(core_set, CoreSet):
+        raise TypeError(f"core_set must be a CoreSet, got {core_set!r}")
+    check_choice("by", by, ("counts", "draws"))
+    if isinstance(mdp, LinearMDP):
+        if features is not None or horizon is not None:
+            raise ValueError("features and horizon belong to a model given as a function, not to a LinearMDP")
+        return FiniteModel(mdp, core_set, by)
+    if not callable(mdp):
+        raise TypeError(f"mdp must be a LinearMDP or a function, got {type(mdp).__name__}")
+    if features is None or not isinstance(horizon, Integral) or horizon < 1:
+        raise ValueError("a model given as a function needs features and a horizon >= 1")
+    return FunctionModel(mdp, core_set, as_float64("features", features), horizon)

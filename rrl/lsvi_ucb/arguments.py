@@ -1,0 +1,52 @@
+"""What :func:`rrl.r_lsvi_ucb` is given: checked, and turned into the data that it works on."""
+
+from numbers import Integral
+
+from .._checks import check_bin_width, check_choice, check_non_negative, check_rng, check_size
+from ..mdp import LinearMDP
+from .data import EnvData, FiniteData
+
+
+def check_arguments(mdp, n_rounds, n_trajectories, beta, penalty, bin_widths, by, engine, keep_estimates, rng):
+    """Refuse what does not describe a run; return the bin widths as a pair of floats or None."""
+    if not isinstance(n_rounds, Integral) or n_rounds < 1:
+        raise ValueError(f"n_rounds must be a positive integer, got {n_rounds!r}")
+    check_size("n_trajectories", n_trajectories)
+    check_non_negative(beta=beta, penalty=penalty)
+    if penalty == 0:
+        raise ValueError("penalty must be positive: the bonus divides by it")
+    check_choice("by", by, ("counts", "draws", None))
+    check_choice("engine", engine, ("numpy", "numba"))
+    check_rng(rng)
+    if bin_widths is not None:
+        if not isinstance(bin_widths, (tuple, list)) or len(bin_widths) != 2:
+            raise ValueError(f"bin_widths must be None or a pair (ridge, second moment), got {bin_widths!r}")
+        bin_widths = tuple(check_bin_width(width, ()) for width in bin_widths)
+    if engine == "numba" and not (is_plain(mdp, n_trajectories, bin_widths, by) and not keep_estimates):
+        raise ValueError("engine='numba' runs plain LSVI-UCB only: a LinearMDP, n_trajectories=1, no bin_widths")
+    return bin_widths
+
+
+def is_plain(mdp, n_trajectories, bin_widths, by):
+    """Plain LSVI-UCB on a finite model, for which rank-one updates of the inverse are enough."""
+    return isinstance(mdp, LinearMDP) and n_trajectories == 1 and bin_widths is None and by != "counts"
+
+
+def data_of(mdp, n_trajectories, beta, penalty, bin_widths, by, features, horizon, rng):
+    """What is kept of the trajectories: of a LinearMDP its sums, of an environment its transitions."""
+    if isinstance(mdp, LinearMDP):
+        if features is not None or horizon is not None:
+            raise ValueError("features and horizon belong to an environment, not to a LinearMDP")
+        by = by or ("counts" if n_trajectories > mdp.n_states else "draws")
+    else:
+        if not hasattr(getattr(mdp, "action_space", None), "n"):
+            raise TypeError(f"mdp must be a LinearMDP or an environment with discrete actions, got {mdp!r}")
+        if not callable(features) or not isinstance(horizon, Integral) or horizon < 1:
+            raise ValueError("an environment needs features (a function of the observation) and a horizon >= 1")
+        by = "draws"
+    if by == "draws" and not isinstance(n_trajectories, Integral):
+        raise ValueError(f"n_trajectories={n_trajectories!r} is too large to draw one by one: use by='counts'")
+    if isinstance(mdp, LinearMDP):
+        plain = is_plain(mdp, n_trajectories, bin_widths, by)
+        return FiniteData(mdp, n_trajectories, by, plain, beta, penalty, rng)
+    return EnvData(mdp, features, horizon, n_trajectories, beta, penalty, rng)
