@@ -2,62 +2,44 @@
 
 The algorithms of the paper of that name, the measuring of replicability, and its experiments. Every
 name is imported when it is first used, so that ``import rrl`` costs nothing and needs nothing more
-than the part in use.
+than the part in use. In the order of the paper:
+
+- ``randomness``, ``rounding``: the shared random string and Algorithm 1;
+- ``ridge``, ``core_set``, ``second_moment``: Algorithm 2, Definition 3.1, Algorithm 3;
+- ``mdp``: Definition 2.1, the model, its instances, draws and counts;
+- ``generative``, ``lsvi``, ``lsvi_ucb``: Algorithms 4 and 5;
+- ``features``, ``fitted_q``, ``pqn``: the methods of Section 6;
+- ``replicability``, ``certify``, ``pilot``: measuring, certifying, choosing bins, for any algorithm;
+- ``theory``: every formula, with its constants;
+- ``datasets``, ``experiments``: loaders, the run store, the command line, Figures 1 and 2;
+- ``book``: what only the book's pages use.
 """
 
+import ast
 from importlib import import_module
+from pathlib import Path
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
-_HOME = {
-    "Certificate": "certify",
-    "CertificationLaw": "certify",
-    "CoreSet": "core_set",
-    "LSVIResult": "lsvi",
-    "LSVIUCBResult": "lsvi_ucb",
-    "LinearMDP": "mdp",
-    "PilotBinWidth": "pilot",
-    "RandomFourierFeatures": "features",
-    "ReplicabilityEstimate": "replicability",
-    "ReplicableFittedQ": "fitted_q",
-    "ReplicableRidge": "ridge",
-    "ReplicableSecondMoment": "second_moment",
-    "Rounded": "rounding",
-    "action_agreement": "pqn.agreement",
-    "anytime_limits": "certify",
-    "barycentric_spanner": "core_set",
-    "certification_law": "certify",
-    "certify_replicability": "certify",
-    "clopper_pearson": "replicability",
-    "core_set_constant": "core_set",
-    "estimate_replicability": "replicability",
-    "fingerprint": "replicability",
-    "g_optimal_design": "core_set",
-    "hypergrid_round": "rounding",
-    "modal_share": "replicability",
-    "pairwise_share": "replicability",
-    "pilot_bin_width": "pilot",
-    "project_psd": "second_moment",
-    "r_lsvi": "lsvi",
-    "r_lsvi_ucb": "lsvi_ucb",
-    "ridge_weights": "ridge",
-    "shared_uniform": "randomness",
-}
-_MODULES = ("book", "datasets", "experiments", "mdp", "pqn", "theory")
+# The stub is what editors and type checkers read: the one list of names and their modules.
+_IMPORTS = [
+    node
+    for node in ast.parse(Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8")).body
+    if isinstance(node, ast.ImportFrom)
+]
+_HOME = {alias.name: node.module for node in _IMPORTS for alias in node.names}
 
-__all__ = sorted([*_HOME, "theory"])
+__all__ = sorted([*(name for name, home in _HOME.items() if home), "theory"])
 
 
 def __getattr__(name):
-    if name in _HOME:
-        value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-    elif name in _MODULES:
-        value = import_module(f"{__name__}.{name}")
-    else:
+    if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    home = _HOME[name]
+    value = getattr(import_module(f"{__name__}.{home}"), name) if home else import_module(f"{__name__}.{name}")
     globals()[name] = value
     return value
 
 
 def __dir__():
-    return sorted({*globals(), *_HOME, *_MODULES})
+    return sorted({*globals(), *_HOME})

@@ -1,8 +1,10 @@
 """Importing rrl: lazy, light, complete, and without the optional packages."""
 
+import ast
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -88,3 +90,11 @@ def test_the_version_is_that_of_the_package():
     from importlib.metadata import version
 
     assert rrl.__version__ == version("rrl")
+
+
+def test_the_stub_that_editors_read_is_whole():
+    """`__init__.pyi` lists every public name twice, as an import and in `__all__`."""
+    text = Path(rrl.__file__).with_suffix(".pyi").read_text(encoding="utf-8")
+    listed = next(node.value for node in ast.parse(text).body if isinstance(node, ast.Assign))
+    assert ast.literal_eval(listed) == rrl.__all__
+    assert Path(rrl.__file__).with_name("py.typed").is_file()

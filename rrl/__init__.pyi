@@ -1,0 +1,61 @@
+"""The public names, in the order of the paper; ``__init__.py`` reads this list and imports a name when it is used."""
+
+from . import theory
+from .randomness import shared_uniform
+from .rounding import Rounded, hypergrid_round
+from .ridge import ReplicableRidge, ridge_weights
+from .core_set import CoreSet, barycentric_spanner, core_set_constant, g_optimal_design
+from .second_moment import ReplicableSecondMoment, project_psd
+from .mdp import LinearMDP
+from .lsvi import LSVIResult, r_lsvi
+from .lsvi_ucb import LSVIUCBResult, r_lsvi_ucb
+from .features import RandomFourierFeatures
+from .fitted_q import ReplicableFittedQ
+from .pqn.agreement import action_agreement
+from .replicability import (
+    ReplicabilityEstimate,
+    clopper_pearson,
+    estimate_replicability,
+    fingerprint,
+    modal_share,
+    pairwise_share,
+)
+from .certify import Certificate, CertificationLaw, anytime_limits, certification_law, certify_replicability
+from .pilot import PilotBinWidth, pilot_bin_width
+
+__version__: str
+__all__ = [
+    "Certificate",
+    "CertificationLaw",
+    "CoreSet",
+    "LSVIResult",
+    "LSVIUCBResult",
+    "LinearMDP",
+    "PilotBinWidth",
+    "RandomFourierFeatures",
+    "ReplicabilityEstimate",
+    "ReplicableFittedQ",
+    "ReplicableRidge",
+    "ReplicableSecondMoment",
+    "Rounded",
+    "action_agreement",
+    "anytime_limits",
+    "barycentric_spanner",
+    "certification_law",
+    "certify_replicability",
+    "clopper_pearson",
+    "core_set_constant",
+    "estimate_replicability",
+    "fingerprint",
+    "g_optimal_design",
+    "hypergrid_round",
+    "modal_share",
+    "pairwise_share",
+    "pilot_bin_width",
+    "project_psd",
+    "r_lsvi",
+    "r_lsvi_ucb",
+    "ridge_weights",
+    "shared_uniform",
+    "theory",
+]
