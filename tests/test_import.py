@@ -89,7 +89,7 @@ def test_an_unknown_name_is_an_attribute_error():
 def test_the_version_is_that_of_the_package():
     from importlib.metadata import version
 
-    assert rrl.__version__ == version("rrl")
+    assert rrl.__version__ == version("replicable-rl")
 
 
 def test_the_stub_that_editors_read_is_whole():

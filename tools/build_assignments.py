@@ -12,6 +12,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from rrl._extras import missing
+
 ROOT = Path(__file__).resolve().parents[1]
 NEEDED = ["numpy", "scipy", "scikit-learn"]
 
@@ -30,7 +32,7 @@ def make_wheel(root, folder):
             shutil.copy(root / name, copy)
         command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
         subprocess.run([*command, "--wheel-dir", str(folder), copy], check=True)
-    return next(Path(folder).glob("rrl-*.whl"))
+    return next(Path(folder).glob("replicable_rl-*.whl"))
 
 
 def assign(source, config, target, wheel=None):
@@ -42,7 +44,7 @@ def assign(source, config, target, wheel=None):
         import jupytext
         from otter.assign import main as otter_assign
     except ImportError as error:
-        raise ImportError("building assignments needs otter-grader: pip install 'rrl[book,teach]'") from error
+        raise missing("book,teach", "building assignments needs otter-grader") from error
     import yaml
 
     with tempfile.TemporaryDirectory() as folder:

@@ -198,7 +198,7 @@ def package_folder(name):
     """Folder of an installed package, which need not be importable under its name."""
     found = importlib.util.find_spec(name)
     if found is None:
-        raise SlideError(f"the package {name} is not installed; pip install 'rrl[book]' brings it")
+        raise SlideError(f"the package {name} is not installed; the extra 'book' brings it")
     return Path(found.origin).parent
 
 

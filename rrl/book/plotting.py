@@ -1,9 +1,11 @@
 """The book's figure style: readable on light and dark pages, in print, and without colour vision.
 
-Needs matplotlib, which the extra ``rrl[book]`` brings.
+Needs matplotlib, which the extra ``book`` brings.
 """
 
 from contextlib import contextmanager
+
+from .._extras import missing
 
 __all__ = ["COLORS", "STYLE", "figure_style", "use_style"]
 
@@ -54,7 +56,7 @@ def _load():
         import matplotlib
         from cycler import cycler
     except ImportError as error:
-        raise ImportError("the figure style needs matplotlib: pip install 'rrl[book]'") from error
+        raise missing("book", "the figure style needs matplotlib") from error
     cycle = cycler(color=COLORS) + cycler(linestyle=_DASHES) + cycler(marker=_MARKERS)
     return matplotlib, STYLE | {"axes.prop_cycle": cycle}
 
@@ -65,7 +67,7 @@ def use_style():
     Raises
     ------
     ImportError
-        If matplotlib is missing: ``pip install rrl[book]``.
+        If matplotlib is missing: the extra ``book`` brings it.
 
     Examples
     --------
@@ -93,7 +95,7 @@ def figure_style():
     Raises
     ------
     ImportError
-        If matplotlib is missing: ``pip install rrl[book]``.
+        If matplotlib is missing: the extra ``book`` brings it.
 
     Examples
     --------

@@ -3,6 +3,7 @@
 import numpy as np
 
 from .._checks import as_float64
+from .._extras import missing
 
 __all__ = ["InequalityLedger"]
 
@@ -99,12 +100,12 @@ class InequalityLedger:
         Raises
         ------
         ImportError
-            If pandas is missing: ``pip install rrl[book]``.
+            If pandas is missing: the extra ``book`` brings it.
         """
         try:
             import pandas as pd
         except ImportError as error:
-            raise ImportError("the table needs pandas: pip install 'rrl[book]'") from error
+            raise missing("book", "the table needs pandas") from error
         return pd.DataFrame(
             {
                 "inequality": [step for step, _, _ in self.rows],

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from rrl._extras import missing
 from rrl.datasets.recordings import (
     Holdout,
     episodes_of,
@@ -41,7 +42,7 @@ def rom_digest(game):
     try:
         from ale_py import roms
     except ImportError as error:
-        raise ImportError("Atari needs ale-py: pip install 'rrl[experiments]'") from error
+        raise missing("experiments", "Atari needs ale-py") from error
     return hashlib.sha256(Path(roms.get_rom_path(GAMES[game])).read_bytes()).hexdigest()
 
 
@@ -170,7 +171,7 @@ def write_minari(recording, identifier=None):
         import minari
         from gymnasium import spaces
     except ImportError as error:
-        raise ImportError("Minari sets need minari: pip install 'rrl[experiments]'") from error
+        raise missing("experiments", "Minari sets need minari") from error
     if isinstance(recording, str):
         if recording not in MINARI_IDS:
             raise ValueError(f"recording must be a dict or one of {sorted(MINARI_IDS)}, got {recording!r}")
@@ -238,7 +239,7 @@ def preprocess_raw(frames):
     try:
         import cv2
     except ImportError as error:
-        raise ImportError("raw frames need OpenCV: pip install 'rrl[experiments]'") from error
+        raise missing("experiments", "raw frames need OpenCV") from error
     size = (PREPROCESSING["img_width"], PREPROCESSING["img_height"])
     depth = PREPROCESSING["stack_num"]
     small = [cv2.resize(cv2.cvtColor(f, cv2.COLOR_RGB2GRAY), size, interpolation=cv2.INTER_AREA) for f in frames]
@@ -251,7 +252,7 @@ def _from_minari(identifier):
     try:
         import minari
     except ImportError as error:
-        raise ImportError("Minari sets need minari: pip install 'rrl[experiments]'") from error
+        raise missing("experiments", "Minari sets need minari") from error
     try:
         dataset = minari.load_dataset(identifier, download=False)
         episodes = []

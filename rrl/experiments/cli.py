@@ -9,6 +9,7 @@ from concurrent.futures import BrokenExecutor, CancelledError
 from importlib import import_module
 from pathlib import Path
 
+from .._extras import missing
 from .store import RunStore, keep_freed_memory, unit_key
 
 __all__ = ["main"]
@@ -82,7 +83,7 @@ def _dask(args):
     try:
         from dask.distributed import Client, KilledWorker
     except ImportError:
-        raise ImportError("--dask needs dask; install rrl[cluster]") from None
+        raise missing("cluster", "--dask needs dask") from None
     with Client(args.dask) as client:
         try:
             yield client.get_executor()

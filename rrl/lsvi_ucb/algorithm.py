@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._checks import as_float64
+from .._extras import missing
 from ..mdp import greedy_actions
 from ..replicability import fingerprint
 from ..rounding import hypergrid_round
@@ -180,7 +181,7 @@ def _run_compiled(mdp, n_rounds, beta, penalty, rng):
     try:
         from .compiled import plain_lsvi_ucb
     except ImportError as error:
-        raise ImportError("engine='numba' needs numba: pip install 'rrl[experiments]'") from error
+        raise missing("experiments", "engine='numba' needs numba") from error
     policies = np.empty((n_rounds, mdp.horizon, mdp.n_states), dtype=np.int64)
     history = {name: np.empty(n_rounds) for name in ("optimistic_value", "mean_return")}
     pairs = mdp.n_states * mdp.n_actions

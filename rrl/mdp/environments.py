@@ -8,10 +8,15 @@
 from functools import partial
 from typing import ClassVar
 
-import gymnasium
 import numpy as np
 
+from .._extras import missing
 from .linear_mdp import LinearMDP
+
+try:
+    import gymnasium
+except ImportError as error:
+    raise missing("experiments", "rrl.mdp.environments needs Gymnasium") from error
 
 __all__ = ["LinearMDPEnv", "register"]
 

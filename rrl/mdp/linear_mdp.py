@@ -6,6 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from .._checks import as_float64, check_finite, check_rng
+from .._extras import missing
 from . import instances
 from .counts import as_counts, cumulative, invert_cumulative, multinomial_counts
 
@@ -370,10 +371,10 @@ class LinearMDP:
         Returns
         -------
         gymnasium.Env
-            Needs the extra ``rrl[experiments]``. The stage is in ``info["stage"]``.
+            Needs the extra ``experiments``. The stage is in ``info["stage"]``.
         """
         try:
             import gymnasium
         except ImportError as error:
-            raise ImportError("as_gymnasium needs Gymnasium: pip install 'rrl[experiments]'") from error
+            raise missing("experiments", "as_gymnasium needs Gymnasium") from error
         return gymnasium.make("rrl.mdp.environments:rrl/LinearMDP-v0", mdp=self).unwrapped

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rrl._extras import missing
 from rrl.pqn.config import Step
 
 __all__ = ["AtariPool", "GameTracker", "Games", "action_names", "play"]
@@ -43,7 +44,7 @@ def action_names(game):
     try:
         import ale_py
     except ImportError as error:
-        raise ImportError("Atari needs ale-py: pip install 'rrl[experiments]'") from error
+        raise missing("experiments", "Atari needs ale-py") from error
     ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)  # else it greets on standard error
     emulator = ale_py.ALEInterface()
     emulator.loadROM(ale_py.roms.get_rom_path(GAMES[game]))
@@ -122,7 +123,7 @@ class AtariPool:
         try:
             from ale_py.vector_env import AtariVectorEnv
         except ImportError as error:
-            raise ImportError("Atari needs ale-py: pip install 'rrl[experiments]'") from error
+            raise missing("experiments", "Atari needs ale-py") from error
         self._pool = AtariVectorEnv(GAMES[game], n, num_threads=n_threads, autoreset_mode="NextStep", **PREPROCESSING)
         self.n_actions = int(self._pool.single_action_space.n)
         self.observation_shape = self._pool.single_observation_space.shape

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from rrl._extras import missing
 from rrl.pqn.config import Step
 
 __all__ = ["PLANES", "MinAtarPool", "action_names"]
@@ -68,7 +69,7 @@ class MinAtarPool:
         try:
             from rrl.pqn.minatar_numba import COMMON, KERNELS
         except ImportError as error:
-            raise ImportError("MinAtar needs numba: pip install 'rrl[experiments]'") from error
+            raise missing("experiments", "MinAtar needs numba") from error
         fields, channels, actions, self._play = KERNELS[game]
         self.n_actions, self.observation_shape = len(actions), (channels, 10, 10)
         self._actions = np.array(actions, dtype=np.int8)
@@ -145,7 +146,7 @@ def action_names(game):
     try:
         from rrl.pqn.minatar_numba import ACTIONS, KERNELS
     except ImportError as error:
-        raise ImportError("MinAtar needs numba: pip install 'rrl[experiments]'") from error
+        raise missing("experiments", "MinAtar needs numba") from error
     return [ACTIONS[action] for action in KERNELS[game][2]]
 
 

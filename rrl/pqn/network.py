@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rrl._extras import missing
+
 __all__ = ["Architecture", "StackedQNetwork", "greedy_actions", "quantise"]
 
 
@@ -18,7 +20,7 @@ def require_torch():
     try:
         import torch
     except ImportError as error:
-        raise ImportError("neural experiments need torch: pip install 'rrl[experiments]'") from error
+        raise missing("experiments", "neural experiments need torch") from error
     return torch
 
 

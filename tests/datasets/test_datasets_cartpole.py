@@ -432,12 +432,12 @@ class TestNetwork:
     def test_without_the_extra(self, monkeypatch, standin, tmp_path):
         real = importlib.util.find_spec
         monkeypatch.setattr(fetch, "find_spec", lambda name: None if name == "d3rlpy" else real(name))
-        with pytest.raises(ImportError, match=r"needs d3rlpy: pip install 'rrl\[experiments\]'"):
+        with pytest.raises(ImportError, match=r"needs d3rlpy: pip install -e '\.\[experiments\]'"):
             cartpole(source="d3rlpy")
         assert cartpole().source == "standin"
         path = write_h5(tmp_path / "flat.h5", flat_rows(standin))
         monkeypatch.setitem(sys.modules, "h5py", None)
-        with pytest.raises(ImportError, match=r"needs h5py: pip install 'rrl\[experiments\]'"):
+        with pytest.raises(ImportError, match=r"needs h5py: pip install -e '\.\[experiments\]'"):
             cartpole(path=path)
 
     @pytest.mark.parametrize("source", ["auto", "d3rlpy"])
@@ -495,7 +495,7 @@ class TestD3rlpy:
         monkeypatch.syspath_prepend(tmp_path / "fake")
         write_h5(Path(fetch.CARTPOLE_PATH), flat_rows(standin))
         before = torch.get_float32_matmul_precision(), torch._dynamo.config.compiled_autograd
-        with pytest.raises(ImportError, match=r"needs d3rlpy: pip install 'rrl\[experiments\]'"):
+        with pytest.raises(ImportError, match=r"needs d3rlpy: pip install -e '\.\[experiments\]'"):
             cartpole(source="d3rlpy")
         assert "d3rlpy" in sys.modules  # the fake was imported, and set both
         assert (torch.get_float32_matmul_precision(), torch._dynamo.config.compiled_autograd) == before

@@ -126,7 +126,7 @@ def test_dask_is_refused_for_atari_and_named_where_missing(tiny, tmp_path, monke
         cli._dask(cli._parser().parse_args(["run", "atari", "--dask", "tcp://nowhere:1"])).__enter__()
     monkeypatch.setitem(sys.modules, "dask.distributed", None)
     assert rrl(*RUN, "--folder", tmp_path, "--dask", "tcp://nowhere:1") == 1
-    assert "rrl[cluster]" in capsys.readouterr().err
+    assert ".[cluster]" in capsys.readouterr().err
 
 
 def test_dask_executor_does_the_work(tiny, tmp_path, monkeypatch, capsys):

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCES = build_assignments.find_sources(ROOT)
 CONFIG = ROOT / "assignments" / "config.yml"
 if not os.environ.get("CI"):
-    pytest.importorskip("otter", reason="otter-grader is not installed: pip install 'rrl[teach]'")
+    pytest.importorskip("otter", reason="otter-grader is not installed; the extra 'teach' brings it")
 
 CELL = re.compile(r"^```\{(raw-cell|code-cell)\}.*?\n(.*?)^```$", re.M | re.S)
 
@@ -99,7 +99,7 @@ def test_students_and_graders_get_the_package(tmp_path):
 
 def test_without_otter_the_extra_is_named(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "otter.assign", None)
-    with pytest.raises(ImportError, match=r"pip install 'rrl\[book,teach\]'"):
+    with pytest.raises(ImportError, match=r"pip install -e '\.\[book,teach\]'"):
         build_assignments.assign(SOURCES[0], CONFIG, tmp_path)
 
 

@@ -274,6 +274,7 @@ print(model.codes_.shape, moment.codes_.shape, rrl.hypergrid_round(0.3, 0.1, sha
         ("experiments", "rrl.pqn.network.require_torch()"),
         ("experiments", "rrl.datasets.cartpole(source='d3rlpy')"),
         ("experiments", "rrl.datasets.atari.holdout('breakout', source='minari')"),
+        ("experiments", "import rrl.mdp.environments"),
         ("experiments", "rrl.LinearMDP.tabular(np.ones((1, 1, 1, 1)), np.ones((1, 1, 1)), np.ones(1)).as_gymnasium()"),
     ],
 )
@@ -286,4 +287,15 @@ try:
 except ImportError as error:
     print(error)
 """
-    assert f"pip install 'rrl[{extra}]'" in run(BLOCKED + code, ",".join(OPTIONAL))
+    said = run(BLOCKED + code, ",".join(OPTIONAL))
+    assert f"pip install -e '.[{extra}]'" in said and f"pip install '{PROJECT['name']}[{extra}] @ git+URL'" in said
+
+
+def test_nothing_advises_to_install_a_stranger_s_package():
+    """On the public index `rrl` is another project."""
+    pages = [path for folder in ("rrl", "tools", "book", "notebooks") for path in (ROOT / folder).rglob("*.[pm][yd]")]
+    advice = re.compile(r"""install (?:-\S+ )*["']?rrl\b(?!, or)""")
+    lines = [line for path in [*pages, ROOT / "README.md"] for line in path.read_text(encoding="utf-8").splitlines()]
+    assert len(lines) > 20_000
+    warned = [line for line in lines if advice.search(line)]
+    assert len(warned) == 2 and all("would bring a stranger's package" in line for line in warned)

@@ -151,7 +151,7 @@ def cartpole(source="auto", path=None):
     FileNotFoundError
         If `path` does not exist, or ``source="d3rlpy"`` finds neither file nor network.
     ImportError
-        If a file needs h5py or d3rlpy and the extra ``rrl[experiments]`` is not installed.
+        If a file needs h5py or d3rlpy and the extra ``experiments`` is not installed.
 
     Notes
     -----

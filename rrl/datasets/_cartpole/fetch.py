@@ -10,6 +10,8 @@ import time
 import urllib.request
 from importlib.util import find_spec
 
+from ..._extras import missing
+
 # As in d3rlpy 2.8.0, whose import takes seconds: a test compares them.
 CARTPOLE_URL = "https://www.dropbox.com/s/uep0lzlhxpi79pd/cartpole_v1.1.0.h5?dl=1"
 CARTPOLE_PATH = "d3rlpy_data/cartpole_replay_v1.1.0.h5"
@@ -36,7 +38,7 @@ def fetch(url, target, check):
         If d3rlpy is missing, without which the file would be of no use.
     """
     if find_spec("d3rlpy") is None:
-        raise ImportError("d3rlpy's CartPole file needs d3rlpy: pip install 'rrl[experiments]'")
+        raise missing("experiments", "d3rlpy's CartPole file needs d3rlpy")
     if os.environ.get("RRL_OFFLINE"):
         raise OSError("the environment variable RRL_OFFLINE forbids the download")
     deadline = time.monotonic() + DOWNLOAD_SECONDS
@@ -109,7 +111,7 @@ def episodes_of_d3rlpy():
         with _torch_settings_kept(), contextlib.redirect_stderr(io.StringIO()):
             from d3rlpy.datasets import get_cartpole
     except ImportError as error:
-        raise ImportError(f"{CARTPOLE_PATH} needs d3rlpy: pip install 'rrl[experiments]'") from error
+        raise missing("experiments", f"{CARTPOLE_PATH} needs d3rlpy") from error
     with contextlib.redirect_stderr(io.StringIO()):
         episodes = get_cartpole()[0].episodes
     columns = ("observations", "actions", "rewards", "terminated")

@@ -8,6 +8,8 @@ import re
 
 import numpy as np
 
+from ..._extras import missing
+
 
 def read(path):
     """Read a file of any known layout into checked flat arrays."""
@@ -49,7 +51,7 @@ def _from_hdf5(path):
     try:
         import h5py
     except ImportError:
-        raise ImportError("reading HDF5 needs h5py: pip install 'rrl[experiments]'") from None
+        raise missing("experiments", "reading HDF5 needs h5py") from None
     try:
         with h5py.File(path) as file:
             keys = sorted(file)

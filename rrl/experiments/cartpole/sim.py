@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..._extras import missing
 from ...datasets import cartpole_step
 
 __all__ = ["Play", "play", "start_states"]
@@ -144,7 +145,7 @@ def _compiled(required):
         from numba import njit
     except ImportError:
         if required:
-            raise ImportError("engine='numba' needs numba; install rrl[experiments]") from None
+            raise missing("experiments", "engine='numba' needs numba") from None
         return None
     return njit(_play_loops, nogil=True, cache=True, error_model="numpy")
 
