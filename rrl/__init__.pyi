@@ -1,5 +1,10 @@
 """The public names, in the order of the paper; ``__init__.py`` reads this list and imports a name when it is used."""
 
+from . import book as book
+from . import datasets as datasets
+from . import experiments as experiments
+from . import mdp as mdp
+from . import pqn as pqn
 from . import theory
 from .randomness import shared_uniform
 from .rounding import Rounded, hypergrid_round

@@ -97,4 +97,5 @@ def test_the_stub_that_editors_read_is_whole():
     text = Path(rrl.__file__).with_suffix(".pyi").read_text(encoding="utf-8")
     listed = next(node.value for node in ast.parse(text).body if isinstance(node, ast.Assign))
     assert ast.literal_eval(listed) == rrl.__all__
+    assert {"book", "datasets", "experiments", "mdp", "pqn"} <= set(dir(rrl))
     assert Path(rrl.__file__).with_name("py.typed").is_file()
