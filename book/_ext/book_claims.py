@@ -4,11 +4,11 @@ import ast
 import csv
 import importlib
 import json
-import re
 from collections import Counter
 from pathlib import Path
 
 import yaml
+from book_errata import find_errata_faults, read_errata
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.util import logging
@@ -43,12 +43,6 @@ def read_verdicts(root, chapters):
                     text = output["data"][f"{glued['mime_prefix']}text/plain"]
                     found.setdefault(label, {})[chapter] = ast.literal_eval(text)
     return found
-
-
-def read_errata(root):
-    """Numbers of the errata, the headings of chapter 13; None in a copy without it."""
-    path = root / "notebooks" / "13_errata.md"
-    return set(re.findall(r"^### (E\d+):", path.read_text(encoding="utf-8"), re.M)) if path.is_file() else None
 
 
 def has_name(path):
@@ -88,7 +82,8 @@ def find_faults(root, claims, items, chapters, verdicts):
     """
     from rrl.book.claims import STATUSES
 
-    whole, faults, errata = (root / "tests").is_dir(), [], read_errata(root)
+    whole, errata = (root / "tests").is_dir(), read_errata(root)
+    faults, numbers = find_errata_faults(root, errata), [erratum.get("number") for erratum in errata]
     labels = Counter(entry.get("label") for entry in claims)
     faults += [f"{items[label]} ({label}) has no entry" for label in items.keys() - labels.keys()]
     faults += [f"{label} has {n} entries" for label, n in labels.items() if n > 1]
@@ -105,8 +100,7 @@ def find_faults(root, claims, items, chapters, verdicts):
             faults.append(f"{label}: unknown status {entry['status']!r}")
         if entry["status"] == "holds corrected" and not entry.get("errata"):
             faults.append(f"{label}: corrected by no erratum")
-        if errata is not None:
-            faults += [f"{label}: no erratum {e}" for e in entry.get("errata", []) if e not in errata]
+        faults += [f"{label}: no erratum {e}" for e in entry.get("errata", []) if e not in numbers]
         faults += [f"{label}: no function {name}" for name in entry["functions"] if not has_name(name)]
         if whole and not (root / "notebooks" / f"{Path(entry['chapter']).name}.md").is_file():
             faults.append(f"{label}: no notebook of {entry['chapter']}")
@@ -135,7 +129,7 @@ class ClaimsDirective(SphinxDirective):
     def run(self):
         chapters = {name for name in self.env.found_docs if name.startswith("chapters/")}
         claims, verdicts = read_claims(ROOT), read_verdicts(ROOT, chapters)
-        for path in ("book/claims.yml", "book/paper_items.csv"):
+        for path in ("book/claims.yml", "book/errata.yml", "book/paper_items.csv"):
             self.env.note_dependency(str(ROOT / path))
         faults = find_faults(ROOT, claims, read_items(ROOT), chapters, verdicts)
         for fault in faults:
@@ -149,11 +143,14 @@ class ClaimsDirective(SphinxDirective):
         group = nodes.tgroup("", *(nodes.colspec(colwidth=w) for w in (18, 40, 16, 26)), cols=4)
         heads = ("Item", "What it says", "Status", "Where it is checked")
         group += nodes.thead("", nodes.row("", *(nodes.entry("", nodes.paragraph("", head)) for head in heads)))
-        group += nodes.tbody("", *(self.row(entry, verdicts.get(entry["label"], {})) for entry in claims))
+        kinds = {erratum["number"]: erratum["kind"] for erratum in read_errata(ROOT)}
+        group += nodes.tbody("", *(self.row(entry, verdicts.get(entry["label"], {}), kinds) for entry in claims))
         return [summary, nodes.table("", group, classes=["cards", "claims"])]
 
-    def row(self, entry, recorded):
-        """One item."""
+    def row(self, entry, recorded, kinds):
+        """One item; `kinds` has the kind of each erratum."""
+        from rrl.book.claims import KINDS
+
         label, docname = entry["label"], self.env.docname
         item = nodes.paragraph()
         if entry["chapter"] not in self.env.found_docs:
@@ -165,12 +162,15 @@ class ClaimsDirective(SphinxDirective):
         item += nodes.Text(f" ({entry['title']})")
         text, messages = self.parse_inline(entry["statement"])
         status = nodes.paragraph("", "", nodes.inline("", entry["status"], classes=["claim-status"]))
-        for number in entry.get("errata", []):
-            status += nodes.Text(" ")
-            if "chapters/13_errata" in self.env.found_docs:
-                status += xref("std", "ref", number.lower(), number, docname)
-            else:
-                status += nodes.Text(number)
+        for kind in KINDS:
+            numbers = [number for number in entry.get("errata", []) if kinds[number] == kind]
+            status += nodes.Text(f" {kind}" if numbers else "")
+            for number in numbers:
+                status += nodes.Text(" ")
+                if "chapters/13_errata" in self.env.found_docs:
+                    status += xref("std", "ref", number.lower(), number, docname)
+                else:
+                    status += nodes.Text(number)
         places = nodes.paragraph(classes=["claim-places"])
         pages = sorted({entry["chapter"], *recorded})
         for chapter in pages:

@@ -187,6 +187,7 @@ def setup(app):
     app.connect("missing-reference", resolve_public_name)
     app.add_css_file("book.css")
     app.setup_extension("book_claims")
+    app.setup_extension("book_errata")
     app.setup_extension("book_notation")
     app.setup_extension("book_pages")
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -73,7 +73,7 @@ const Calculator = (() => {
     const call = { d, delta: Math.min(delta, rho / 4) / (4 * H * T), rho: rho / (4 * H * T) };
     const moments = secondMoment({ ...call, t: 1, epsilon: 1 }, "corrected") + product([T, 1]) - 2 * gram;
     const weights = ridge({ ...call, epsilon: epsilon / (16 * H), penalty: penalty / T, Y: 1 + H }, "corrected");
-    const paths = product([128, 1], [H, 3], [Math.log(1 / delta), 1], [epsilon, -2], [T, -1]);
+    const paths = product([128, 1], [H, 3], [Math.log(6 / delta), 1], [epsilon, -2], [T, -1]);
     return product([T, 1]) + Math.max(moments, weights - product([T, 1]), paths);
   }
 

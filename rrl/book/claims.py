@@ -2,10 +2,12 @@
 
 import numpy as np
 
-__all__ = ["STATUSES", "verdict"]
+__all__ = ["KINDS", "STATUSES", "verdict"]
 
 #: Every status that an item of the paper can have.
 STATUSES = ("holds as printed", "holds corrected", "refuted", "illustrated", "measured at reduced scale")
+#: Every kind of erratum, the heaviest fault first.
+KINDS = ("statement", "algorithm", "proof step", "constant", "notation", "misprint")
 
 
 def verdict(printed, corrected=False, *, holding="holds as printed"):

@@ -1,10 +1,22 @@
 """Named linear MDPs: the class methods of :class:`rrl.LinearMDP` that build one; each passes Assumption 2.1."""
 
+from numbers import Real
+
 import numpy as np
 
 from .._checks import check_rng
 
-__all__ = ["boundary_lock", "chain", "combination_lock", "random", "river_swim", "simplex", "steep_measure", "tabular"]
+__all__ = [
+    "boundary_lock",
+    "chain",
+    "combination_lock",
+    "faint_path",
+    "random",
+    "river_swim",
+    "simplex",
+    "steep_measure",
+    "tabular",
+]
 
 
 def tabular(cls, transitions, rewards, initial):
@@ -297,3 +309,54 @@ def steep_measure(cls, *, gap=0.01):
     measures[:, 1] = np.array([-0.5, 0.5]) / gap
     rewards = np.array([[0.0, 0.0, 0.0], [0.0, 0.0, 1.7]])
     return cls(features, measures, rewards, [1.0, 0.0])
+
+
+def faint_path(cls, *, horizon, penalty, margin=1e-9):
+    """Counter-example of erratum E7: ridge regression at `penalty` prefers a small reward to a rare way out.
+
+    State 0 pays nothing, except for action 1, which pays b_h and stays. Action 2 leads to state 1,
+    which pays 1 for ever, with probability 1.4 x; its features differ from those of action 0, which
+    stays and pays nothing, by x in one coordinate, x^2 = 8 penalty. With the four pairs
+    (0, 0), (0, 1), (0, 2), (1, 0) as core set, equally weighted, which is the optimal design (k = 4),
+    the penalty shrinks what action 2 is worth beyond action 0 to three quarters, at every sample
+    size, and b_h lies above that by `margin`. R-LSVI then loses about x H^2 / 6, in multiples of
+    sqrt(penalty) H^2, although Assumption 2.1 holds with the bound on all integrals of erratum E22.
+
+    Parameters
+    ----------
+    horizon : int
+        H.
+    penalty : float
+        The penalty in average form that the regression is to be run with, in (0, 0.004].
+    margin : float, default=1e-9
+        By how much the estimated value of action 1 exceeds the next one.
+
+    Returns
+    -------
+    LinearMDP
+        S = 2, A = 3, d = 4.
+
+    Examples
+    --------
+    >>> from rrl import LinearMDP
+    >>> LinearMDP.faint_path(horizon=40, penalty=2e-6).optimal_values().policy[0, 0]
+    np.int64(2)
+    """
+    if not (isinstance(penalty, Real) and 0 < penalty <= 0.004):
+        raise ValueError(f"penalty must lie in (0, 0.004], got {penalty!r}")
+    x = np.sqrt(8 * penalty)
+    c = np.sqrt(1 - x**2)
+    features = np.zeros((2, 3, 4))
+    features[0] = [c, 0, 0, 0], [0, 1, 0, 0], [c, 0, 0, x]
+    features[1, :, 2] = 1
+    measures = np.array([[1 / c, 0], [1, 0], [0, 1], [-1.4, 1.4]])
+    core = features[[0, 0, 0, 1], [0, 1, 2, 0]]
+    # Fitted values at the core pairs, as a linear map of the means of their labels.
+    fit = core @ np.linalg.solve(core.T @ core / 4 + penalty * np.eye(4), core.T) / 4
+    rewards, value = np.tile([0.0, 0.0, 1.0, 0.0], (horizon, 1)), np.zeros(2)
+    for h in reversed(range(horizon)):
+        guess = fit @ (core @ (rewards[h] + measures @ value))
+        best = max(guess[0], guess[2]) + margin
+        rewards[h, 1] = (best - guess[1]) / fit[1, 1]
+        value = np.clip([best, guess[3]], 0, horizon)
+    return cls(features, np.repeat(measures[None], horizon, axis=0), rewards, [1.0, 0.0])

@@ -123,6 +123,7 @@ class LinearMDP:
     combination_lock = classmethod(instances.combination_lock)
     boundary_lock = classmethod(instances.boundary_lock)
     steep_measure = classmethod(instances.steep_measure)
+    faint_path = classmethod(instances.faint_path)
 
     def __init__(self, features, measures, rewards, initial):
         given = {"features": features, "measures": measures, "rewards": rewards, "initial": initial}

@@ -144,8 +144,9 @@ def ucb_gap_bound(d, H, T, M, beta, penalty, delta, delta_w=0.0, bonus_gap=0.0):
     """The bound on the mixture's value gap in the proof of Theorem 4.2, its O() replaced by constants.
 
     4 beta H sqrt((1 + 1/lambda) d log((lambda + T) / lambda) / T) + sqrt(2 H^3 L / (T M)) +
-    H sqrt(2 L / (T M)) + 2 H (beta bonus_gap + delta_w), L = log(1/delta): rounding costs each of
-    optimism and regret once a stage.
+    H sqrt(2 L / (T M)) + 2 H (beta bonus_gap + delta_w), L = log(3/delta): rounding costs each of
+    optimism and regret once a stage. Three events may fail, each with probability delta / 3: Lemma D.1,
+    for which `beta` has to be wide enough, the next states and the start states.
 
     Parameters
     ----------
@@ -166,13 +167,13 @@ def ucb_gap_bound(d, H, T, M, beta, penalty, delta, delta_w=0.0, bonus_gap=0.0):
     --------
     >>> from rrl.theory import ucb_gap_bound
     >>> f"{ucb_gap_bound(4, 5, 10**6, 1, 1.0, 1.0, 0.05):.3f}"
-    '0.250'
+    '0.257'
     """
     check_probability(delta=delta)
     check_positive(beta=beta)
     trajectories = T * M
     potential = 4 * beta * elliptical_potential_bound(d, H, T, M, penalty) / trajectories
-    noise = sqrt(2 * log(1 / delta) / trajectories)
+    noise = sqrt(2 * log(3 / delta) / trajectories)
     return potential + (sqrt(H**3) + H) * noise + 2 * H * (beta * bonus_gap + delta_w)
 
 
@@ -272,14 +273,15 @@ def ucb_parameters(d, H, epsilon, delta, rho, version="corrected", *, beta=None)
     (delta_w = eps / (16 H)) and the rounded bonuses (Lemma D.3 corrected, at eps / 16); M is the
     largest of what the second moments (Theorem 3.3), the ridge regressions (Theorem 3.1 at
     lambda / T, errata E1 and E14) and the sampling of trajectories need, with rho_est = rho / (4 H T)
-    and delta_est = min(delta, rho / 4) / (4 H T).
+    and delta_est = min(delta, rho / 4) / (4 H T), so that rho need not exceed 2 delta (erratum E9).
+    The 2 H T calls fail with probability delta / 2, the bound on the gap with the other half.
 
     Parameters
     ----------
     d, H : int
         Features, horizon.
     epsilon, delta, rho : float
-        Accuracy, failure probability, replicability parameter.
+        Accuracy, failure probability, replicability parameter; printed version: rho > 2 delta.
     version : {"corrected", "printed"}
         Which of the two.
     beta : float, optional
@@ -299,8 +301,9 @@ def ucb_parameters(d, H, epsilon, delta, rho, version="corrected", *, beta=None)
     """
     check_version(version)
     check_positive(d=d, H=H, epsilon=epsilon)
-    slack(rho, delta)
+    check_probability(rho=rho, delta=delta)
     if version == "printed":
+        slack(rho, delta)
         if beta is not None:
             raise ValueError("beta is d H in the printed version")
         exact = ucb_chain(*(Decimal(x) for x in (d, H, epsilon, rho)), Decimal(1 / delta).ln())
@@ -322,7 +325,7 @@ def ucb_parameters(d, H, epsilon, delta, rho, version="corrected", *, beta=None)
         digits = max(
             log10(unit) + log10(n_rounds) - 2 * log10(delta_gram),
             ridge_digits(d, delta_w, delta_est, rho_est, average, size) - log10(n_rounds),
-            log10(128 * H**3 * log(1 / delta) / (epsilon**2 * n_rounds)),
+            log10(128 * H**3 * log(6 / delta) / (epsilon**2 * n_rounds)),
         )
         total = digits + log10(n_rounds)
     bin_widths = (

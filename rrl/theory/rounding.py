@@ -18,7 +18,8 @@ def slack(rho, delta):
     """The share of rho that is left for rounding, rho' = rho - 2 delta (erratum E9).
 
     Both runs may miss their accuracy event, each with probability delta; only the rest of rho pays
-    for the grid. The theorems need it positive, which the paper does not state.
+    for the grid. It has to be positive, which the paper does not state: a call with delta in place of
+    min(delta, rho / 4) may have nothing left, one with min(delta, rho / 4) has half of rho.
 
     Parameters
     ----------
@@ -44,7 +45,7 @@ def slack(rho, delta):
     check_probability(rho=rho, delta=delta)
     rest = rho - 2 * delta
     if rest <= 0:
-        raise ValueError(f"rho must exceed 2 * delta, got rho={rho!r} and delta={delta!r}")
+        raise ValueError(f"rho must exceed 2 * delta, got rho={rho!r} and delta={delta!r}: pass min(delta, rho / 4)")
     return rest
 
 

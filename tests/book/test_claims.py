@@ -7,11 +7,12 @@ from collections import Counter
 from pathlib import Path
 
 import book_claims
+import book_errata
 import numpy as np
 import pytest
 import yaml
 
-from rrl.book.claims import STATUSES, verdict
+from rrl.book.claims import KINDS, STATUSES, verdict
 
 ROOT = Path(__file__).parents[2]
 PAPER = ROOT / "shared" / "paper" / "replicable-linear-rl.tex"
@@ -133,6 +134,16 @@ def test_a_verdict_says_what_the_checks_make_of_an_item():
 # Its faults
 
 
+ERRATUM = {
+    "number": "E1",
+    "title": "there",
+    "kind": "constant",
+    "printed": "$\\alpha$",
+    "meant": "$\\alpha/2$",
+    "survives": "all",
+}
+
+
 @pytest.fixture
 def small(tmp_path):
     """Make a book with one item and everything that it names."""
@@ -150,6 +161,7 @@ def small(tmp_path):
     files = {
         "book/paper_items.csv": "label,kind,number,latex\nlem-2-1,lemma,2.1,lem:rounding\n",
         "notebooks/01_rounding.md": "# Rounding\n",
+        "book/errata.yml": yaml.safe_dump([ERRATUM]),
         "notebooks/13_errata.md": "# Errata\n\n### E1: there\n",
         "tests/test_a.py": "def test_one(): ...\nclass TestB:\n    def test_two(self): ...\n",
     }
@@ -213,7 +225,44 @@ def test_a_copy_without_the_tests_is_checked_as_far_as_it_goes(small):
     root, entry = small
     shutil.rmtree(root / "tests")
     (root / "notebooks" / "13_errata.md").unlink()
-    assert faults(root, [entry | {"tests": ["test_b.py::test_one"], "errata": ["E7"]}]) == []
+    assert faults(root, [entry | {"tests": ["test_b.py::test_one"]}]) == []
+
+
+@pytest.mark.parametrize(
+    ("errata", "fault"),
+    [
+        ([ERRATUM], None),
+        ([ERRATUM, ERRATUM], "erratum E1: 2 entries"),
+        ([ERRATUM | {"kind": "slip"}], "erratum E1: unknown kind 'slip'"),
+        ([ERRATUM | {"kind": ["constant", "notation"]}], "erratum E1: unknown kind ['constant', 'notation']"),
+        ([ERRATUM | {"kind": None, "meant": ""}], "erratum E1: no kind, meant"),
+        ([ERRATUM | {"title": "here"}], "erratum E1: chapter 13 calls it 'there'"),
+        ([ERRATUM, ERRATUM | {"number": "E2"}], "erratum E2: chapter 13 has no such section"),
+        ([ERRATUM | {"number": "E2"}], "erratum E1: a section of chapter 13 without an entry"),
+    ],
+)
+def test_each_fault_of_an_erratum_is_found(small, errata, fault):
+    root, entry = small
+    (root / "book" / "errata.yml").write_text(yaml.safe_dump(errata), encoding="utf-8")
+    found = faults(root, [entry])
+    assert found == [] if fault is None else fault in found
+
+
+def test_every_kind_has_its_errata_and_its_table_in_chapter_13():
+    kinds = [erratum["kind"] for erratum in book_errata.read_errata(ROOT)]
+    assert len(kinds) == 24 and set(kinds) == set(KINDS)
+    page = (ROOT / "notebooks" / "13_errata.md").read_text(encoding="utf-8")
+    assert re.findall(r"^```\{rrl-errata\} (.+)$", page, re.M) == list(KINDS)
+
+
+def test_no_page_types_a_number_of_errata():
+    digits = "|".join([r"\d+", *"two three four five six seven eight nine ten twenty twenty-four".split()])
+    kinds = "errata|erratum|misprints?|proof steps?|wrong statements?"
+    typed = {}
+    for path in [ROOT / "README.md", *(p for d in ("notebooks", "book", "slides") for p in (ROOT / d).glob("*.md"))]:
+        for found in re.findall(rf"(?i)\b(?:{digits}) (?:{kinds})\b", path.read_text(encoding="utf-8")):
+            typed.setdefault(path.name, []).append(found)
+    assert typed == {}
 
 
 def notebook(**glued):
@@ -243,6 +292,18 @@ def test_verdicts_are_read_from_executed_chapters(tmp_path):
 # In Sphinx
 
 
+ERRATA_PAGE = """# Errata
+
+All {rrl-errata}`all`, and {rrl-errata}`constant` of them a constant.
+
+```{rrl-errata} constant
+```
+
+(e1)=
+## E1: there
+"""
+
+
 @pytest.fixture
 def build(small, monkeypatch):
     """Build the small book with Sphinx; give the page, the chapter and the warnings."""
@@ -251,20 +312,22 @@ def build(small, monkeypatch):
 
     root, entry = small
     (root / "chapters").mkdir()
-    (root / "index.md").write_text("# Book\n\n```{toctree}\nbook/claims\nchapters/01_rounding\n```\n")
+    (root / "index.md").write_text("# Book\n\n```{toctree}\nerrata\nbook/claims\nchapters/01_rounding\n```\n")
     (root / "book" / "claims.md").write_text("# Claim map\n\n```{rrl-claims}\n```\n")
     names = "".join(f".. py:function:: {name}\n" for name in entry["functions"])
     api = f"---\norphan: true\n---\n\n# Names\n\n```{{eval-rst}}\n{names}```\n"
     (root / "book" / "api.md").write_text(api)
     (root / "chapters" / "01_rounding.ipynb").write_text(notebook(claim_lem_2_1="holds corrected"))
-    monkeypatch.setattr(book_claims, "ROOT", root)
+    for module in (book_claims, book_errata):
+        monkeypatch.setattr(module, "ROOT", root)
 
-    def run(box="lem-2-1", **change):
+    def run(box="lem-2-1", more="", **change):
+        (root / "errata.md").write_text(ERRATA_PAGE + more, encoding="utf-8")
         (root / "book" / "claims.yml").write_text(yaml.safe_dump([entry | change]), encoding="utf-8")
         text = f"# Rounding\n\n```{{prf:lemma}} 2.1\n:label: {box}\n:nonumber:\n\nTrue.\n```\n"
         (root / "chapters" / "01_rounding.md").write_text(text)
         options = {
-            "extensions": ["myst_parser", "sphinx_proof", "book_claims"],
+            "extensions": ["myst_parser", "sphinx_proof", "book_claims", "book_errata"],
             "exclude_patterns": ["out", "notebooks"],
             "myst_enable_extensions": ["dollarmath"],
         }
@@ -288,6 +351,21 @@ def test_the_table_and_the_box_lead_to_each_other(build):
     assert 'href="../chapters/01_rounding.html#lem-2-1"' in page
     assert "holds corrected 1." in page
     assert "<summary>2 tests</summary>" in page
+    assert re.search(r"holds corrected</span> constant E1<", page)
+
+
+def test_the_errata_are_a_table_and_their_numbers_stand_in_prose(build):
+    build()
+    page = (book_errata.ROOT / "out" / "errata.html").read_text(encoding="utf-8")
+    assert "All 1, and 1 of them a constant." in page
+    row = re.search(r"<tbody>.*?</tbody>", page, re.S)[0]
+    assert '<a class="reference internal" href="#e1"><span class="std std-ref">E1</span></a>' in row
+    assert r"\(\alpha/2\)" in row and row.count("<tr") == 1
+
+
+@pytest.mark.parametrize("text", ["{rrl-errata}`slip`", "```{rrl-errata} slip\n```"])
+def test_a_kind_without_errata_is_a_warning(build, text):
+    assert "no erratum is of kind 'slip'" in build(more=f"\n{text}\n")[2]
 
 
 def test_an_entry_without_anchor_and_a_contradiction_are_warnings(build):

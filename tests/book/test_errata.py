@@ -1,7 +1,8 @@
 """Decisive numbers of the errata; the literal variants of Algorithms 2 to 5 are taken from chapter 13 itself.
 
-Elsewhere: E1, E9 in test_ridge, E5 in test_core_set, E6 in test_lsvi_ucb, E8 in test_second_moment, E14, E15 in
-test_theory, E22 in test_linear_mdp, E23 and the exponent of E7 in test_theory_rl. E19 is about indices only.
+Elsewhere: E1 in test_ridge, E9 there and in test_theory_rl, E5 in test_core_set, E6 in test_lsvi_ucb, E8 in
+test_second_moment, E14, E15 in test_theory, E22 in test_linear_mdp, E23 and the exponent of E7 in test_theory_rl.
+E19 is about indices only.
 """
 
 import ast
@@ -20,6 +21,8 @@ from rrl import (
     CoreSet,
     LinearMDP,
     ReplicableSecondMoment,
+    core_set_constant,
+    g_optimal_design,
     r_lsvi,
     r_lsvi_ucb,
     ridge_weights,
@@ -28,6 +31,7 @@ from rrl import (
 
 CHAPTER = Path(__file__).parents[2] / "notebooks" / "13_errata.md"
 ALL = ("E1", "E2", "E3", "E4", "E11", "E20")
+VERSIONS = ("printed", "corrected")
 
 
 @pytest.fixture(scope="module")
@@ -160,6 +164,124 @@ def test_e7_the_printed_penalty_breaks_the_budget_of_one_stage(chapter):
         assert chapter.stage_bias(horizon, 0.9, "printed") == pytest.approx(0.9 * horizon / 16, rel=0.01)
         ratio = chapter.stage_bias(horizon, 0.9, "printed") / chapter.stage_bias(horizon, 0.9, "corrected")
         assert ratio == pytest.approx(4 * horizon**4, rel=0.1)
+
+
+FOUR = CoreSet(np.arange(4), np.full(4, 0.25), 4.0)
+
+
+def faint_loss(horizon, epsilon, version, *, built_for=None, seed=0):
+    """Loss of R-LSVI with all parameters of one version, and its answer, on the path built for the printed penalty."""
+    lam = theory.lsvi_penalty(4, built_for or 4, horizon, epsilon, "printed")
+    mdp = LinearMDP.faint_path(horizon=horizon, penalty=lam, margin=2e-3 * epsilon)
+    run = r_lsvi(
+        mdp,
+        FOUR,
+        n_samples=theory.lsvi_sample_size(4, 4, horizon, epsilon, 0.01, 0.1, version, per_stage=True),
+        penalty=theory.lsvi_penalty(4, built_for or 4, horizon, epsilon, version),
+        bin_width=theory.lsvi_bin_width(4, horizon, epsilon, 0.01, 0.1, version),
+        shared_seed=seed,
+        rng=np.random.default_rng(seed),
+    )
+    return mdp.optimal_values().start - mdp.policy_values(run.policy).start
+
+
+@pytest.mark.parametrize(("horizon", "loss"), [(40, 0.896), (60, 1.353), (80, 1.810)])
+def test_e7_the_printed_penalty_loses_more_than_epsilon_at_the_printed_sample_size(horizon, loss):
+    for seed in range(3):
+        assert faint_loss(horizon, 0.9, "printed", seed=seed) == pytest.approx(loss, abs=5e-4)
+        assert faint_loss(horizon, 0.9, "corrected", seed=seed) == pytest.approx(0, abs=1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [0.9, 0.5, 0.1])
+def test_e7_the_loss_grows_with_the_horizon_for_every_epsilon(epsilon):
+    losses = [faint_loss(horizon, epsilon, "printed") / (epsilon * horizon) for horizon in (40, 80, 160)]
+    # 1.4 sqrt(8) / 128 = 1/32 where 1.4 x H is small; at most a fifth less here.
+    assert losses == sorted(losses) and 1 / 41 < losses[0] and losses[-1] < 1.4 * np.sqrt(8) / 128
+    # With the constant 16 of the printed core set x is half as large.
+    assert faint_loss(100, 0.9, "printed", built_for=16) > 0.9 > faint_loss(60, 0.9, "printed", built_for=16)
+
+
+@pytest.mark.parametrize("share", [1.0, 0.01, 1e-4])
+def test_e7_no_constant_in_front_of_the_printed_penalty_helps(share):
+    """Scalars only: b is three quarters of what the way out is worth, and the loss passes epsilon."""
+    epsilon, horizon = 0.9, round(60 / np.sqrt(share))
+    lam = share * theory.lsvi_penalty(4, 4, horizon, epsilon, "printed")
+    chance = 1.4 * np.sqrt(8 * lam)
+    stay = go = 0.0
+    for left in range(horizon):  # the paying state is worth the stages that are left
+        stay, go = stay + 0.75 * chance * (left - stay), go + chance * (left - go)
+    mdp = LinearMDP.faint_path(horizon=horizon, penalty=lam, margin=1e-6)
+    always = mdp.policy_values(np.full((horizon, 2), 1)).start
+    assert mdp.optimal_values().start == pytest.approx(go, abs=1e-5)
+    assert always == pytest.approx(stay, rel=0.01)
+    plain = r_lsvi(mdp, FOUR, n_samples=1e60, penalty=lam, bin_width=None, shared_seed=0, rng=np.random.default_rng(0))
+    assert (plain.policy[:, 0] == 1).all() and go - always > epsilon
+
+
+@pytest.mark.parametrize("penalty", [1e-9, 2e-6, 0.004])
+def test_e7_the_path_meets_assumption_2_1_with_the_bound_on_all_integrals(penalty):
+    mdp = LinearMDP.faint_path(horizon=40, penalty=penalty)  # the constructor checks Assumption 2.1
+    # The norm is convex, so its largest value over f: S -> [0, 1] is at a corner.
+    corners = np.array([[0, 1], [1, 0], [1, 1]])
+    assert np.linalg.norm(mdp.measures @ corners.T, axis=1).max() <= 2
+    for policy in (mdp.optimal_values().policy, np.full((40, 2), 1), np.zeros((40, 2), dtype=int)):
+        norms = np.linalg.norm(mdp.policy_weights(policy), axis=1)
+        assert (norms <= [theory.value_weight_bound(4, 40, h, version="sharp") for h in range(40)]).all()
+    assert core_set_constant(FOUR, mdp.features) == pytest.approx(4)
+    assert core_set_constant(FOUR, mdp.features, version="printed") == pytest.approx(16)
+    assert g_optimal_design(mdp.features).certificate == pytest.approx(4)
+
+
+@pytest.mark.parametrize("bad", [0, -1e-6, 0.0041, np.nan, "x", None])
+def test_e7_a_penalty_outside_of_the_path_is_named(bad):
+    with pytest.raises(ValueError, match=r"penalty must lie in \(0, 0.004\], got"):
+        LinearMDP.faint_path(horizon=4, penalty=bad)
+
+
+def both_above(rng, d, lam):
+    """Two matrices that are at least lambda I, as before and after a projected rounding, and a unit vector."""
+    low = [lam * np.eye(d) + (a @ a.T) * lam * 10 ** rng.uniform(-4, 1) for a in rng.normal(size=(2, d, d))]
+    phi = rng.normal(size=d)
+    return *low, phi / np.linalg.norm(phi)
+
+
+def test_e6_after_the_projection_the_printed_lemma_fails_below_a_threshold_only(rng):
+    kappa = np.linspace(1e-6, 1 - 1e-6, 10**5)
+    share = (1 - (1 + kappa) ** -0.5) * np.sqrt((1 - kappa) / kappa)
+    threshold, worst_kappa = share.max() ** 2, kappa[share.argmax()]
+    assert threshold == pytest.approx(0.03612, abs=1e-5)
+    for _ in range(3000):
+        d, lam = int(rng.integers(1, 5)), 10 ** rng.uniform(-4, 0.3)
+        one, two, phi = both_above(rng, d, lam)
+        error = np.linalg.norm(one - two, 2)
+        norms = [np.sqrt(phi @ np.linalg.solve(a, phi)) for a in (one, two)]
+        gap, kappa = abs(norms[0] - norms[1]), error / lam
+        assert max(norms) / min(norms) <= np.sqrt(1 + kappa) * (1 + 1e-9)
+        assert gap <= error / (2 * lam**1.5) * (1 + 1e-9)
+        if kappa < 1 and lam >= threshold:
+            assert gap <= theory.bonus_gap_bound(error, lam, version="printed") * (1 + 1e-9)
+    for lam, broken in ((0.99 * threshold, True), (1.01 * threshold, False)):
+        error = lam * worst_kappa
+        printed = theory.bonus_gap_bound(error, lam, version="printed")
+        assert (lam**-0.5 - (lam + error) ** -0.5 > printed) == broken
+
+
+def test_e6_lemma_d_3_as_printed_fails_for_an_error_upwards():
+    """No data, E > 0 of the size that the printed lemma allows: 0.249, where 0.1 is promised."""
+    lam, promised = 1e-4, 0.1
+    gaps = {v: 100 - (lam + theory.gram_accuracy(lam, 1.0, 1, promised, version=v)) ** -0.5 for v in VERSIONS}
+    assert gaps["printed"] == pytest.approx(100 * (1 - 1.005**-0.5)) and gaps["printed"] > 2 * promised
+    assert gaps["corrected"] < promised
+
+
+def test_e9_with_a_quarter_of_rho_no_assumption_is_needed():
+    """With d = 1 and unlimited data the printed bin misses in 94 of 100 cases, with min(delta, rho / 4) in none."""
+    epsilon, delta, rho = 0.02, 0.49, 0.01
+    printed = epsilon / (1 + rho - 2 * delta)
+    assert 1 - 2 * epsilon / printed == pytest.approx(0.94)
+    assert theory.ridge_bin_width(1, epsilon, min(delta, rho / 4), rho) / 2 <= epsilon
+    for delta in (0.001, 0.0025, 0.3, 0.99):
+        assert theory.slack(rho, min(delta, rho / 4)) >= rho / 2
 
 
 def test_e12_published_answers_tilt_the_data_and_tie_the_runs():
