@@ -76,3 +76,11 @@ def test_picture_comes_from_the_executed_start_page(tmp_path, capsys):
     assert readme_picture.main(source, target) == 0 and target.read_text() == "<svg>\n</svg>\n"
     source.write_text(json.dumps({"cells": cells + cells}))
     assert readme_picture.main(source, target) == 1 and "2 SVG figures" in capsys.readouterr().err
+
+
+def test_every_path_that_contributing_names_exists():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"(?<![\w/.])(?:rrl|tests|tools|notebooks|book)/[\w/.-]*", text))
+    examples = {"notebooks/NN_name.md", "notebooks/14_name.md"}
+    assert examples < named and len(named) > 30
+    assert [path for path in sorted(named - examples) if not (ROOT / path).exists()] == []
