@@ -87,6 +87,23 @@ def check_size(name, value):
         raise ValueError(f"{name} must be a whole number >= 1 (a float from 2^53 on), got {value!r}")
 
 
+def check_integer(least, **values):
+    """Refuse what is no integer of at least `least`."""
+    for name, value in values.items():
+        if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+            raise ValueError(f"{name} must be an integer >= {least}, got {value!r}")
+
+
+def check_integers(name, values, n, below):
+    """Return `values` as an array of shape (n,) of integers in 0, ..., below - 1; anything else is refused."""
+    values = np.asarray(values)
+    if values.shape != (n,) or values.dtype.kind not in "iu":
+        raise ValueError(f"{name} must be {n} integers, got {values!r}")
+    if values.min() < 0 or values.max() >= below:
+        raise ValueError(f"{name} must lie in 0..{below - 1}, got {values.min()} to {values.max()}")
+    return values
+
+
 def check_choice(name, value, choices):
     """Refuse a value that is none of `choices`."""
     if value not in choices:

@@ -14,7 +14,12 @@ from packaging.specifiers import SpecifierSet
 from rrl.experiments.store import provenance
 
 ROOT = Path(__file__).parents[1]
-ROWS = re.findall(r"^\| (\d\d) \| .* \| (.*) \|$", (ROOT / "tests" / "CASES.md").read_text(encoding="utf-8"), re.M)
+FIRST, SECOND = (
+    (ROOT / "tests" / "CASES.md").read_text(encoding="utf-8").split("\n## Kinds of faults of the second round\n")
+)
+ROWS = re.findall(r"^\| (\d\d) \| .* \| (.*) \|$", FIRST, re.M)
+# Cells of every line of a table that is neither its head nor the rule below.
+KINDS = [line.strip("|").split(" | ") for line in re.findall(r"^\|(?! Kind \||-).*\|$", SECOND, re.M)]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
@@ -28,8 +33,13 @@ def node_ids(path):
                 yield f"{path.relative_to(ROOT).as_posix()}{prefix}::{each.name}"
 
 
-def test_every_test_of_the_table_exists():
-    named = {name for _, names in ROWS for name in names.split(", ")}
+def test_every_test_of_the_tables_exists():
+    assert KINDS and all(len(cells) == 4 and all(cell.strip() for cell in cells) for cells in KINDS)
+    named = {
+        name
+        for names in [*(row[-1] for row in ROWS), *(cells[-1] for cells in KINDS)]
+        for name in names.strip().split(", ")
+    }
     known = {name for path in (ROOT / "tests").rglob("test_*.py") for name in node_ids(path)}
     assert not named - known
     numbers = [number for number, _ in ROWS]

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rrl._checks import check_integer, check_integers
 from rrl._extras import missing
 from rrl.pqn.config import Step
 
@@ -104,7 +105,7 @@ class AtariPool:
     ImportError
         If ale-py is missing.
     ValueError
-        For an unknown game.
+        For an unknown game, and for numbers out of range; `reset` and `step` refuse seeds and actions so.
 
     Examples
     --------
@@ -120,6 +121,8 @@ class AtariPool:
     def __init__(self, game, n, n_threads=0):
         if game not in GAMES:
             raise ValueError(f"game must be one of {sorted(GAMES)}, got {game!r}")
+        check_integer(1, n=n)
+        check_integer(0, n_threads=n_threads)
         try:
             from ale_py.vector_env import AtariVectorEnv
         except ImportError as error:
@@ -127,16 +130,21 @@ class AtariPool:
         self._pool = AtariVectorEnv(GAMES[game], n, num_threads=n_threads, autoreset_mode="NextStep", **PREPROCESSING)
         self.n_actions = int(self._pool.single_action_space.n)
         self.observation_shape = self._pool.single_observation_space.shape
-        self._n = n
+        self._n, self._tracker = n, None
 
     def reset(self, seeds):
         """Start every game; seeds are non-negative 31-bit integers, one an environment."""
+        # What ale-py is not given a valid number for, it draws or waits for; it checks nothing.
+        seeds = check_integers("seeds", seeds, self._n, 2**31)
         self._tracker = GameTracker(self._n)
-        return self._pool.reset(seed=np.asarray(seeds, dtype=np.int64))[0]
+        return self._pool.reset(seed=seeds.astype(np.int64))[0]
 
     def step(self, actions):
         """Play one action in every game."""
-        observation, reward, terminated, truncated, info = self._pool.step(np.asarray(actions, np.int64))
+        actions = check_integers("actions", actions, self._n, self.n_actions)
+        if self._tracker is None:
+            raise RuntimeError("call reset() before step(): no game is running")
+        observation, reward, terminated, truncated, info = self._pool.step(actions.astype(np.int64))
         valid, score = self._tracker.step(reward, terminated, truncated, info["lives"])
         return Step(observation, reward, terminated, truncated & ~terminated, valid, score)
 
@@ -182,6 +190,7 @@ def play(policy, env, seeds, *, max_steps=27_000, patience=1_000):
     >>> games.scores.tolist(), games.truncated.tolist(), len(games.actions[0])
     ([0.0], [True], 30)
     """
+    check_integer(1, max_steps=max_steps, patience=patience)
     observation = env.reset(np.asarray(seeds))
     n = len(seeds)
     scores, cut = np.zeros(n), np.zeros(n, dtype=bool)

@@ -1,7 +1,10 @@
 """MinAtar (Young and Tian 2019) as a pool of environments, millions of steps a second on one core."""
 
+from numbers import Real
+
 import numpy as np
 
+from rrl._checks import check_integer, check_integers
 from rrl._extras import missing
 from rrl.pqn.config import Step
 
@@ -60,12 +63,12 @@ class MinAtarPool:
     def __init__(self, game, n, *, sticky_action_prob=0.1, difficulty_ramping=True, max_steps=0):
         if game not in GAMES:
             raise ValueError(f"game must be one of {GAMES}, got {game!r}")
-        if n < 1:
-            raise ValueError(f"n must be at least 1, got {n}")
-        if not 0 <= sticky_action_prob <= 1:
-            raise ValueError(f"sticky_action_prob must lie in [0, 1], got {sticky_action_prob}")
-        if max_steps < 0:
-            raise ValueError(f"max_steps must be at least 0, got {max_steps}")
+        check_integer(1, n=n)
+        check_integer(0, max_steps=max_steps)
+        if not (isinstance(sticky_action_prob, Real) and 0 <= sticky_action_prob <= 1):
+            raise ValueError(f"sticky_action_prob must lie in [0, 1], got {sticky_action_prob!r}")
+        if not isinstance(difficulty_ramping, (bool, np.bool_)):
+            raise ValueError(f"difficulty_ramping must be True or False, got {difficulty_ramping!r}")
         try:
             from rrl.pqn.minatar_numba import COMMON, KERNELS
         except ImportError as error:
@@ -75,28 +78,24 @@ class MinAtarPool:
         self._actions = np.array(actions, dtype=np.int8)
         self._sticky, self._ramping, self._limit = float(sticky_action_prob), bool(difficulty_ramping), max_steps
         self._games = np.zeros(n, dtype=COMMON + fields)
-        self._games["over"] = True
+        self._games["over"], self._started = True, False
         self._planes = np.zeros((n, channels, 100), dtype=np.uint8)
 
     def reset(self, seeds):
         """Start every game; seeds are non-negative 31-bit integers, one an environment."""
-        seeds, games = np.asarray(seeds), self._games
-        if seeds.shape != games.shape or seeds.dtype.kind not in "iu":
-            raise ValueError(f"seeds must be {len(games)} integers, got {seeds!r}")
-        if seeds.min() < 0 or seeds.max() >= 2**31:
-            raise ValueError(f"seeds must lie in 0..2^31-1, got {seeds.min()} to {seeds.max()}")
+        games = self._games
+        seeds = check_integers("seeds", seeds, len(games), 2**31)
         games[:] = 0
         games["random"] = splitmix64(seeds)
-        games["over"] = True
+        games["over"] = self._started = True
         return self.step(np.zeros(len(games), dtype=np.int64)).observation
 
     def step(self, actions):
         """Play one action in every game."""
-        actions, games = np.asarray(actions), self._games
-        if actions.shape != games.shape or actions.dtype.kind not in "iu":
-            raise ValueError(f"actions must be {len(games)} integers, got {actions!r}")
-        if actions.min() < 0 or actions.max() >= self.n_actions:
-            raise ValueError(f"actions must lie in 0..{self.n_actions - 1}, got {actions.min()} to {actions.max()}")
+        games = self._games
+        actions = check_integers("actions", actions, len(games), self.n_actions)
+        if not self._started:
+            raise RuntimeError("call reset() or load_state() before step(): no game is running")
         reward, ended = np.zeros(len(games), dtype=np.int64), np.zeros(len(games), dtype=bool)
         self._play(games, self._planes, self._actions[actions], self._sticky, self._ramping, reward, ended)
         valid = ~games["over"]
@@ -123,6 +122,7 @@ class MinAtarPool:
         for name in self._games.dtype.names:
             self._games[name] = np.asarray(state[name], dtype=own[name].dtype).view(self._games[name].dtype)
         self._planes[:] = state["planes"]
+        self._started = True
 
 
 def action_names(game):

@@ -115,6 +115,55 @@ def test_unknown_games():
 
 
 @pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n": 0}, "n must be an integer >= 1, got 0"),
+        ({"n": -1}, "n must be an integer >= 1, got -1"),
+        ({"n": 2.0}, "n must be an integer >= 1, got 2.0"),
+        ({"n": True}, "n must be an integer >= 1, got True"),
+        ({"n_threads": -1}, "n_threads must be an integer >= 0, got -1"),
+        ({"n_threads": None}, "n_threads must be an integer >= 0, got None"),
+    ],
+)
+def test_a_pool_refuses_bad_sizes(options, message):
+    """With n=0 ale-py ends the process."""
+    with pytest.raises(ValueError, match=message):
+        AtariPool("breakout", **{"n": 2, **options})
+
+
+@pytest.mark.parametrize(
+    ("method", "given", "message"),
+    [
+        ("reset", [0], "seeds must be 2 integers"),
+        ("reset", [0.5, 1.0], "seeds must be 2 integers"),
+        ("reset", [True, False], "seeds must be 2 integers"),
+        ("reset", [0, -1], r"seeds must lie in 0\.\.2147483647, got -1 to 0"),
+        ("reset", [0, 2**31], r"seeds must lie in 0\.\.2147483647, got 0 to 2147483648"),
+        ("step", [1], "actions must be 2 integers"),
+        ("step", [0, 1.5], "actions must be 2 integers"),
+        ("step", [0, -1], r"actions must lie in 0\.\.3, got -1 to 0"),
+        ("step", [0, 4], r"actions must lie in 0\.\.3, got 0 to 4"),
+    ],
+)
+def test_a_pool_refuses_bad_seeds_and_actions_and_plays_on(method, given, message):
+    """ale-py waits for ever for an action that there is not, and draws a seed in place of a negative one."""
+    pool, other = AtariPool("breakout", 2, 1), AtariPool("breakout", 2, 1)
+    with pytest.raises(RuntimeError, match=r"call reset\(\) before step\(\)"):
+        pool.step([0, 0])
+    assert np.array_equal(pool.reset([7, 8]), other.reset(np.array([7, 8], np.uint8)))
+    with pytest.raises(ValueError, match=message):
+        getattr(pool, method)(given)
+    assert np.array_equal(pool.step([1, 2]).observation, other.step(np.array([1, 2], np.uint8)).observation)
+
+
+@pytest.mark.parametrize("options", [{"max_steps": 0}, {"max_steps": 2.5}, {"patience": 0}, {"patience": None}])
+def test_play_refuses_limits_that_are_none(options):
+    ((name, value),) = options.items()
+    with pytest.raises(ValueError, match=f"{name} must be an integer >= 1, got {value}"):
+        play(lambda o, t: np.zeros(1, int), AtariPool("breakout", 1, 1), [0], **options)
+
+
+@pytest.mark.parametrize(
     ("package", "call"),
     [
         ("ale_py.vector_env", lambda: AtariPool("breakout", 1)),
@@ -127,7 +176,7 @@ def test_unknown_games():
 def test_missing_packages_name_the_extra(monkeypatch, package, call):
     """Case 38."""
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(ImportError, match=r"rrl\[experiments\]"):
+    with pytest.raises(ImportError, match=r"\[experiments\]"):
         call()
 
 

@@ -199,10 +199,16 @@ def test_a_game_does_not_depend_on_its_neighbours(game):
     ("options", "message"),
     [
         ({"game": "pong"}, "game must be one of .*'pong'"),
-        ({"n": 0}, "n must be at least 1, got 0"),
+        ({"n": 0}, "n must be an integer >= 1, got 0"),
+        ({"n": 2.0}, "n must be an integer >= 1, got 2.0"),
+        ({"n": True}, "n must be an integer >= 1, got True"),
+        ({"n": "2"}, "n must be an integer >= 1, got '2'"),
+        ({"difficulty_ramping": "False"}, "difficulty_ramping must be True or False, got 'False'"),
+        ({"sticky_action_prob": "0.1"}, r"sticky_action_prob must lie in \[0, 1\], got '0.1'"),
         ({"sticky_action_prob": 1.5}, r"sticky_action_prob must lie in \[0, 1\], got 1.5"),
         ({"sticky_action_prob": float("nan")}, "sticky_action_prob must lie"),
-        ({"max_steps": -1}, "max_steps must be at least 0, got -1"),
+        ({"max_steps": -1}, "max_steps must be an integer >= 0, got -1"),
+        ({"max_steps": 1.5}, "max_steps must be an integer >= 0, got 1.5"),
     ],
 )
 def test_bad_settings_are_refused(options, message):
@@ -229,6 +235,17 @@ def test_bad_seeds_and_actions_are_refused(method, given, message):
     with pytest.raises(ValueError, match=message):
         getattr(pool, method)(np.array(given))
     assert_same(list(before.values()), list(pool.state().values()))
+
+
+def test_a_pool_that_was_not_started_says_so():
+    """Without seeds every game would be the same one."""
+    pool = MinAtarPool("breakout", 2)
+    with pytest.raises(RuntimeError, match=r"call reset\(\) or load_state\(\) before step\(\)"):
+        pool.step(np.zeros(2, int))
+    started = MinAtarPool("breakout", 2)
+    started.reset([0, 1])
+    pool.load_state(started.state())
+    assert_same(list(pool.step(np.zeros(2, int))), list(started.step(np.zeros(2, int))))
 
 
 def test_a_time_limit_cuts_and_the_next_step_only_starts_a_game():
