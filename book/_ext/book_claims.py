@@ -11,6 +11,7 @@ import yaml
 from book_errata import find_errata_faults, read_errata
 from docutils import nodes
 from sphinx import addnodes
+from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
@@ -216,25 +217,49 @@ def check_anchors(app, env):
                 )
 
 
-def link_back(app, doctree, docname):
-    """Put a link to the claim map below every box and figure that the map names."""
-    if PAGE not in app.env.found_docs or not docname.startswith("chapters/"):
-        return
-    names = {entry.get("anchor", entry["label"]): entry for entry in read_claims(ROOT)}
-    for node in list(doctree.findall(lambda n: isinstance(n, (nodes.figure, nodes.Element)) and n.get("ids"))):
-        entry = next((names[i] for i in node["ids"] if i in names), None)
-        if entry is None or not (node.get("realtype") or isinstance(node, (nodes.figure, nodes.container))):
-            continue
-        address = app.builder.get_relative_uri(docname, PAGE) + f"#claim-{entry['label']}"
-        link = nodes.reference("", f"{entry['item']} in the claim map", refuri=address, internal=True)
-        below = nodes.paragraph("", "", link, classes=["claim-link"])
-        node.parent.insert(node.parent.index(node) + 1, below)
+class FrameItems(SphinxPostTransform):
+    """Give every box and figure that the map names its status, and links to errata, code, tests and the map."""
+
+    # Before references are resolved.
+    default_priority = 5
+
+    def run(self):
+        docname = self.env.docname
+        if PAGE not in self.env.found_docs or not docname.startswith("chapters/"):
+            return
+        names = {entry.get("anchor", entry["label"]): entry for entry in read_claims(ROOT)}
+        for node in list(self.document.findall(lambda n: isinstance(n, nodes.Element) and n.get("ids"))):
+            entry = next((names[i] for i in node["ids"] if i in names), None)
+            if entry is None or not (node.get("realtype") or isinstance(node, (nodes.figure, nodes.container))):
+                continue
+            foot = self.links(docname, entry)
+            if node.get("realtype"):
+                classes = ["statement-status", entry["status"].replace(" ", "-")]
+                status = nodes.inline("", entry["status"], classes=classes)
+                node.insert(1, nodes.paragraph("", "", status, classes=["statement-head"]))
+                node += foot
+            else:
+                node.parent.insert(node.parent.index(node) + 1, foot)
+
+    def links(self, docname, entry):
+        """One line: the errata behind a correction, the code, and the place in the claim map."""
+        line = nodes.paragraph(classes=["statement-foot"])
+        if "chapters/13_errata" in self.env.found_docs:
+            for number in entry.get("errata", ()):
+                line.extend([xref("std", "ref", number.lower(), number, docname), nodes.Text(" · ")])
+        for name in entry["functions"]:
+            line.extend([xref("py", "obj", name, name.removeprefix("rrl."), docname), nodes.Text(" · ")])
+        address = self.app.builder.get_relative_uri(docname, PAGE) + f"#claim-{entry['label']}"
+        count = len(entry["tests"])
+        text = f"{count} test{'s' * (count > 1)}, and its place in the claim map"
+        line += nodes.reference("", text, refuri=address, internal=True)
+        return line
 
 
 def setup(app):
     """Register with Sphinx."""
     app.add_directive("rrl-claims", ClaimsDirective)
     app.connect("env-check-consistency", check_anchors)
-    app.connect("doctree-resolved", link_back)
+    app.add_post_transform(FrameItems)
     app.add_css_file("claims.css")
     return {"parallel_read_safe": True, "parallel_write_safe": True}

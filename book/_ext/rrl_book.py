@@ -89,15 +89,16 @@ def resolve_public_name(app, env, node, contnode):
         return None
     import rrl
 
-    found, full, parts = rrl, None, target.split(".")[1:]
+    found, names, parts, domain = rrl, [], target.split(".")[1:], env.get_domain("py")
     for depth, part in enumerate(parts):
         found = getattr(found, part, None)
-        if getattr(found, "__module__", None) and found.__module__.startswith("rrl"):
-            full = ".".join([found.__module__, found.__qualname__, *parts[depth + 1 :]])
-    domain = env.get_domain("py")
-    if full == target or full not in domain.objects:
-        return None
-    return domain.resolve_xref(env, node["refdoc"], app.builder, node["reftype"], full, node, contnode)
+        home = getattr(found, "__module__", None) or ""
+        # A package documents what it takes from its own modules.
+        while home.startswith("rrl"):
+            names.append(".".join([home, found.__qualname__, *parts[depth + 1 :]]))
+            home = home.rpartition(".")[0]
+    full = next((name for name in names if name in domain.objects and name != target), None)
+    return full and domain.resolve_xref(env, node["refdoc"], app.builder, node["reftype"], full, node, contnode)
 
 
 def skip_generated(app, what, name, obj, skip, options):

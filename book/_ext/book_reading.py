@@ -1,0 +1,193 @@
+"""How a page is read: its abstract first, three depths, numbers by chapter, and questions to check oneself."""
+
+import ast
+import re
+from pathlib import Path
+
+from book_pages import read_run
+from docutils import nodes
+from docutils.parsers.rst import directives
+from sphinx.transforms import SphinxTransform
+from sphinx.util.docutils import SphinxDirective
+from sphinx_proof.nodes import proof_node
+
+ROOT = Path(__file__).resolve().parents[2]
+WORDS_PER_MINUTE = 200
+SECONDS_PER_FIGURE = 30
+
+
+class AbstractDirective(SphinxDirective):
+    """The box on top of a chapter: its question, its answer, what it needs; minutes and seconds are filled in."""
+
+    has_content = True
+    option_spec = {"needs": directives.unchanged_required, "items": directives.unchanged_required}  # noqa: RUF012
+
+    def run(self):
+        box = nodes.container(classes=["abstract"])
+        box += self.parse_content_to_nodes()
+        facts = nodes.paragraph(classes=["abstract-facts"])
+        for name, before in (("needs", "needs "), ("items", "")):
+            if name in self.options:
+                found, messages = self.parse_inline(self.options[name], lineno=self.lineno)
+                facts += [nodes.Text(f" · {before}"), *found, *messages]
+        return [box, facts]
+
+
+class QuestionDirective(SphinxDirective):
+    """A question with its answers, ``right: answer | why`` or ``wrong: answer | why``, one a line."""
+
+    has_content = True
+    required_arguments = 1
+    final_argument_whitespace = True
+
+    def run(self):
+        answers = [re.fullmatch(r"(right|wrong): (.+?) \| (.+)", line.strip()) for line in self.content if line.strip()]
+        if not all(answers) or not any(answer[1] == "right" for answer in answers):
+            raise self.error("a question has lines 'right: answer | why' and 'wrong: answer | why', and a right one")
+        name = f"question-{self.env.new_serialno('question')}"
+        parts = [nodes.raw("", f'<fieldset class="question" id="{name}"><legend>', format="html")]
+        parts += [*self.parse_inline(self.arguments[0], lineno=self.lineno)[0], raw("</legend>")]
+        for place, (_, verdict, answer, why) in enumerate((a[0], a[1], a[2], a[3]) for a in answers):
+            chosen = f'<label class="{verdict}"><input type="radio" name="{name}" value="{place}"><span>'
+            parts += [raw(chosen), *self.parse_inline(answer, lineno=self.lineno)[0], raw("</span></label>")]
+            parts += [raw(f'<p class="why {verdict}">'), *self.parse_inline(why, lineno=self.lineno)[0], raw("</p>")]
+        # Inline nodes between raw ones need a paragraph that writes no tag of its own.
+        box = nodes.container("", *parts, raw("</fieldset>"), classes=["question-box"])
+        return [box]
+
+
+class PrintedDirective(SphinxDirective):
+    """Inside a numbered item, the paper's own version where the item was corrected."""
+
+    has_content = True
+
+    def run(self):
+        return [nodes.container("", *self.parse_content_to_nodes(), classes=["printed"])]
+
+
+def raw(text):
+    """Write HTML as it stands."""
+    return nodes.raw("", text, format="html")
+
+
+class FoldDirective(SphinxDirective):
+    """What the default depth folds: ``{fold} title`` for long tables, ``:depth: proofs`` for steps of a proof."""
+
+    has_content = True
+    required_arguments = 1
+    final_argument_whitespace = True
+    option_spec = {"depth": lambda value: directives.choice(value, ("code", "proofs", "none"))}  # noqa: RUF012
+
+    def run(self):
+        title = self.parse_inline(self.arguments[0], lineno=self.lineno)[0]
+        depth = self.options.get("depth", "none")
+        return [
+            raw(f'<details class="fold fold-{depth}"><summary>'),
+            nodes.inline("", "", *title),
+            raw("</summary>"),
+            *self.parse_content_to_nodes(),
+            raw("</details>"),
+        ]
+
+
+def receipt(source, hide_mode):
+    """The line under which a cell is folded: what its first comment says, and how many checks passed."""
+    first = source.lstrip().split("\n", 1)[0]
+    words = first[1:].strip().rstrip(".") if first.startswith("#") else ""
+    if hide_mode != "all":
+        return words or "Code of what follows"
+    checks = sum(isinstance(node, ast.Assert) for node in ast.walk(ast.parse(source)))
+    count = f"{checks} check{'s' * (checks > 1)} passed" if checks else ""
+    return " · ".join(filter(None, (words or ("" if checks else "Code"), count)))
+
+
+class Depths(SphinxTransform):
+    """Fold what the default depth does not show, each under one line: code, checks, proofs."""
+
+    default_priority = 410
+
+    def apply(self):
+        """Name the folded cells and fold the proofs."""
+        for cell in self.document.findall(nodes.container):
+            if cell.get("nb_element") == "cell_code" and cell.get("hide_mode"):
+                cell["prompt_show"] = cell["prompt_hide"] = receipt(cell.children[0].astext(), cell["hide_mode"])
+        for proof in list(self.document.findall(proof_node)):
+            place = proof.parent.index(proof)
+            before = proof.parent[place - 1] if place else None
+            name = paper_name(before)
+            proof.parent.insert(place + 1, raw("</details>"))
+            title = f"Proof of {name}" if name else "Proof"
+            proof.parent.insert(place, raw(f'<details class="fold fold-proofs"><summary>{title}</summary>'))
+
+
+def paper_name(box):
+    """The paper's name of a numbered box, or nothing."""
+    from book_pages import item_name
+
+    return item_name(box["label"], box["realtype"]) if box is not None and box.get("realtype") else ""
+
+
+class Minutes(SphinxTransform):
+    """Fill in how long a chapter takes to read at the default depth, and took to run."""
+
+    default_priority = 420
+
+    def apply(self):
+        """Count the words outside code, formulas and what is folded."""
+        for facts in self.document.findall(nodes.paragraph):
+            if "abstract-facts" not in facts["classes"]:
+                continue
+            words = figures = 0
+            for node in self.document.findall(lambda n: isinstance(n, nodes.Text | nodes.figure)):
+                if isinstance(node, nodes.figure):
+                    figures += 1
+                elif not hidden(node):
+                    words += len(node.split())
+            minutes = round(words / WORDS_PER_MINUTE + figures * SECONDS_PER_FIGURE / 60)
+            record = read_run(ROOT, self.env.docname)
+            facts.insert(0, nodes.Text(f"{max(1, minutes)} minutes"))
+            if record and "seconds" in record:
+                facts += nodes.Text(f" · computed in {record['seconds']:.0f} s")
+
+
+def hidden(node):
+    """Tell whether a text is code, a formula or folded away at the default depth."""
+    while node is not None:
+        if isinstance(
+            node, nodes.literal_block | nodes.math | nodes.math_block | proof_node | nodes.comment | nodes.raw
+        ):
+            return True
+        if isinstance(node, nodes.container) and node.get("hide_mode") == "all":
+            return True
+        if "solution" in node.get("classes", ()) if isinstance(node, nodes.Element) else False:
+            return True
+        node = node.parent
+    return False
+
+
+def number_by_chapter(app, env):
+    """Count figures, tables, equations and exercises by chapter: Figure 9.1, Exercise A.2."""
+    for docname, kinds in env.toc_fignumbers.items():
+        found = re.fullmatch(r"chapters/(\d\d|[A-D])_\w+", docname)
+        if not found:
+            continue
+        chapter = found[1].lstrip("0")
+        for numbers in kinds.values():
+            counted = [label for label in sorted(numbers, key=lambda name: numbers[name]) if "-own-" not in label]
+            for place, label in enumerate(counted, 1):
+                numbers[label] = (chapter, place) if chapter else (place,)
+    return []
+
+
+def setup(app):
+    """Register everything with Sphinx."""
+    app.add_directive("abstract", AbstractDirective)
+    app.add_directive("question", QuestionDirective)
+    app.add_directive("fold", FoldDirective)
+    app.add_directive("printed", PrintedDirective)
+    app.add_transform(Depths)
+    app.add_transform(Minutes)
+    app.connect("env-get-updated", number_by_chapter, priority=890)
+    app.add_css_file("reading.css")
+    app.add_js_file("reading.js")
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
