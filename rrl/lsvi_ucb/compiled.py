@@ -1,14 +1,14 @@
 """Plain LSVI-UCB compiled by numba: what `r_lsvi_ucb(..., engine="numba")` runs."""
 
 import numpy as np
-from numba import njit
 
+from .._compiled import njit
 from .data import REFRESH
 
 __all__ = ["plain_lsvi_ucb"]
 
 
-@njit(cache=True)
+@njit()
 def plain_lsvi_ucb(flat, cumulative, first, rewards, start, beta, penalty, uniform, policies, optimistic, returns):
     """Fill `policies`, `optimistic` and `returns` as the numpy loop does, from the same uniform numbers.
 
@@ -103,7 +103,7 @@ def plain_lsvi_ucb(flat, cumulative, first, rewards, start, beta, penalty, unifo
         regress(horizon - 1, inverse, reward, following, value, weights)
 
 
-@njit(cache=True)
+@njit()
 def regress(h, inverse, reward, following, value, weights):
     """Set weights[h] to the ridge solution on labels r + V_{h+1}(s')."""
     d = reward.shape[1]

@@ -6,7 +6,9 @@ the `minatar` package draws them, so that both can be fed the same numbers.
 """
 
 import numpy as np
-from numba import njit
+from numba import config
+
+from rrl._compiled import njit
 
 __all__ = ["ACTIONS", "COMMON", "KERNELS"]
 
@@ -18,7 +20,7 @@ WEYL, MIX_1, MIX_2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9
 S11, S27, S30, S31, S32 = (np.uint64(bits) for bits in (11, 27, 30, 31, 32))
 
 
-@njit(cache=True)
+@njit()
 def bits(g):  # pragma: no cover (compiled)
     """64 random bits of one environment: SplitMix64."""
     g.random += WEYL
@@ -28,19 +30,19 @@ def bits(g):  # pragma: no cover (compiled)
     return z ^ (z >> S31)
 
 
-@njit(cache=True)
+@njit()
 def uniform(g):  # pragma: no cover (compiled)
     """A number in [0, 1), a multiple of 2^-53."""
     return np.float64(bits(g) >> S11) * 2.0**-53
 
 
-@njit(cache=True)
+@njit()
 def below(g, k):  # pragma: no cover (compiled)
     """An integer in 0..k-1; its chance is off by less than 2^-32."""
     return np.int64(((bits(g) >> S32) * np.uint64(k)) >> S32)
 
 
-@njit(cache=True)
+@njit()
 def sticky_action(g, action, sticky):  # pragma: no cover (compiled)
     """The action, or with chance `sticky` the one taken last, which outlives the game."""
     if uniform(g) < sticky:
@@ -52,7 +54,7 @@ def sticky_action(g, action, sticky):  # pragma: no cover (compiled)
 def stepper(start, play):
     """Compile one step of every environment of a game from its two functions."""
 
-    @njit(cache=True, nogil=True)
+    @njit(nogil=True)
     def step(games, planes, actions, sticky, ramping, reward, ended):  # pragma: no cover (compiled)
         for i in range(len(games)):
             if games[i].over:
@@ -61,7 +63,12 @@ def stepper(start, play):
                 action = sticky_action(games[i], actions[i], sticky)
                 reward[i], ended[i] = play(games[i], planes[i], action, ramping)
 
-    return step
+    def interpreted(games, *others):
+        # SplitMix64 wraps around.
+        with np.errstate(over="ignore"):
+            step(games.view(np.recarray), *others)
+
+    return interpreted if config.DISABLE_JIT else step
 
 
 # Breakout: channels paddle, ball, trail, bricks
@@ -69,7 +76,7 @@ def stepper(start, play):
 BREAKOUT = [(name, "i1") for name in ("x", "y", "dx", "dy", "paddle")] + [("struck", "?")]
 
 
-@njit(cache=True)
+@njit()
 def start_breakout(g, planes):  # pragma: no cover (compiled)
     right = below(g, 2)
     g.x, g.y, g.paddle, g.struck = 9 * right, 3, 4, False
@@ -79,7 +86,7 @@ def start_breakout(g, planes):  # pragma: no cover (compiled)
     planes[0, 94] = planes[1, 30 + g.x] = planes[2, 30 + g.x] = 1
 
 
-@njit(cache=True)
+@njit()
 def play_breakout(g, planes, action, ramping):  # pragma: no cover (compiled)
     bricks = planes[3]
     reward, ended, struck = 0, False, False
@@ -125,7 +132,7 @@ SPACE_INVADERS = [
 ]
 
 
-@njit(cache=True)
+@njit()
 def start_space_invaders(g, planes):  # pragma: no cover (compiled)
     g.cannon, g.heading, g.pace, g.pace_timer = 5, -1, 12, 12
     g.alien_shot_timer, g.shot_timer = 10, 0
@@ -135,13 +142,13 @@ def start_space_invaders(g, planes):  # pragma: no cover (compiled)
     planes[0, 95] = 1
 
 
-@njit(cache=True)
+@njit()
 def new_wave(aliens):  # pragma: no cover (compiled)
     for row in range(4):
         aliens[10 * row + 2 : 10 * row + 8] = 1
 
 
-@njit(cache=True)
+@njit()
 def march(g, aliens):  # pragma: no cover (compiled)
     """Move the aliens one cell; whether they turn while one is in the lowest row, which ends the game."""
     edge = 0 if g.heading < 0 else 9
@@ -165,7 +172,7 @@ def march(g, aliens):  # pragma: no cover (compiled)
     return False
 
 
-@njit(cache=True)
+@njit()
 def alien_fires(g, aliens, bullets):  # pragma: no cover (compiled)
     """A bullet at the lowest alien of the column nearest to the cannon; the left one of two."""
     for distance in range(10):
@@ -177,7 +184,7 @@ def alien_fires(g, aliens, bullets):  # pragma: no cover (compiled)
                         return
 
 
-@njit(cache=True)
+@njit()
 def play_space_invaders(g, planes, action, ramping):  # pragma: no cover (compiled)
     aliens, own, theirs = planes[1], planes[4], planes[5]
     if action == FIRE and g.shot_timer == 0:
@@ -235,7 +242,7 @@ ASTERIX += [(name, "i2") for name in ("spawn_pace", "spawn_timer", "move_pace", 
 ASTERIX += [(name, "i1", (8,)) for name in ("x", "heading", "gold")]
 
 
-@njit(cache=True)
+@njit()
 def start_asterix(g, planes):  # pragma: no cover (compiled)
     g.player_x, g.player_y = 5, 5
     g.spawn_pace, g.spawn_timer, g.move_pace, g.move_timer = 10, 10, 5, 5
@@ -245,7 +252,7 @@ def start_asterix(g, planes):  # pragma: no cover (compiled)
     planes[0, 55] = 1
 
 
-@njit(cache=True)
+@njit()
 def spawn_asterix(g):  # pragma: no cover (compiled)
     """Something enters a free row, from the side and of the kind that chance says."""
     rightward, gold = uniform(g) < 1 / 2, uniform(g) < 1 / 3
@@ -263,7 +270,7 @@ def spawn_asterix(g):  # pragma: no cover (compiled)
             skip -= 1
 
 
-@njit(cache=True)
+@njit()
 def meet(g):  # pragma: no cover (compiled)
     """Reward and end from what lies in the player's cell."""
     k = g.player_y - 1
@@ -275,7 +282,7 @@ def meet(g):  # pragma: no cover (compiled)
     return 0, True
 
 
-@njit(cache=True)
+@njit()
 def play_asterix(g, planes, action, ramping):  # pragma: no cover (compiled)
     if g.spawn_timer == 0:
         spawn_asterix(g)

@@ -102,5 +102,5 @@ def test_without_ipython_the_style_still_applies(monkeypatch):
 @pytest.mark.parametrize("start", [use_style, lambda: figure_style().__enter__()])
 def test_without_matplotlib_the_extra_is_named(monkeypatch, start):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ImportError, match=r"rrl\[book\]"):
+    with pytest.raises(ImportError, match=r"-rl\[book\]"):
         start()

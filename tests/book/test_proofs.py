@@ -70,7 +70,7 @@ def test_the_table_counts_what_broke(monkeypatch):
     assert table["broken"].tolist() == [0.0, 0.25]
     assert table["holds"].tolist() == ["yes", "no"]
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(ImportError, match=r"rrl\[book\]"):
+    with pytest.raises(ImportError, match=r"-rl\[book\]"):
         ledger.table()
 
 

@@ -116,7 +116,7 @@ def test_numba_may_be_missing(monkeypatch):
     try:
         frequencies, differences = random_policies(2)
         assert play(frequencies, differences, start_states(1, 0), max_steps=3).lengths.tolist() == [[3], [3]]
-        with pytest.raises(ImportError, match=r"rrl\[experiments\]"):
+        with pytest.raises(ImportError, match=r"-rl\[experiments\]"):
             play(frequencies, differences, start_states(1, 0), engine="numba")
     finally:
         sim._compiled.cache_clear()

@@ -284,7 +284,7 @@ def test_the_compiled_loop_gives_the_same_run(monkeypatch):
 def test_without_numba_the_error_names_the_extra(monkeypatch):
     monkeypatch.delitem(sys.modules, "rrl.lsvi_ucb.compiled", raising=False)
     monkeypatch.setitem(sys.modules, "numba", None)
-    with pytest.raises(ImportError, match=r"rrl\[experiments\]"):
+    with pytest.raises(ImportError, match=r"-rl\[experiments\]"):
         run(model(), n_trajectories=1, bin_widths=None, engine="numba")
 
 

@@ -456,5 +456,5 @@ def test_the_named_environments_are_registered(name):
 def test_without_gymnasium_the_error_names_the_extra(monkeypatch):
     monkeypatch.delitem(sys.modules, "rrl.mdp.environments", raising=False)
     monkeypatch.setitem(sys.modules, "gymnasium", None)
-    with pytest.raises(ImportError, match=r"rrl\[experiments\]"):
+    with pytest.raises(ImportError, match=r"-rl\[experiments\]"):
         small().as_gymnasium()

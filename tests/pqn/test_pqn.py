@@ -533,6 +533,6 @@ def test_bad_runs_and_networks():
 def test_without_torch(monkeypatch):
     """Case 38."""
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(ImportError, match=r"rrl\[experiments\]"):
+    with pytest.raises(ImportError, match=r"-rl\[experiments\]"):
         StackedQNetwork(1, (1, 84, 84), 3).initial([np.random.default_rng(0)])
     assert quantise(np.array([0.3]), 0.4)[0] == 0.4

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..._compiled import njit
 from ..._extras import missing
 from ...datasets import cartpole_step
 
@@ -142,12 +143,11 @@ def _play_numpy(frequencies, amplitudes, phases, starts, max_steps):
 def _compiled(required):
     """The numba kernel, compiled at its first call; None where numba is missing and not required."""
     try:
-        from numba import njit
+        return njit(nogil=True, error_model="numpy")(_play_loops)
     except ImportError:
         if required:
             raise missing("experiments", "engine='numba' needs numba") from None
         return None
-    return njit(_play_loops, nogil=True, cache=True, error_model="numpy")
 
 
 def _play_loops(frequencies, amplitudes, phases, starts, max_steps):  # pragma: no cover (compiled)
