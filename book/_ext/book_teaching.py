@@ -183,7 +183,12 @@ def bibtex(record):
             entry(
                 "unpublished",
                 f"{paper['authors'][0]['family-names'].lower()}{paper['year']}replicable",
-                {"title": f"{{{paper['title']}}}", "author": people(paper["authors"]), "year": paper["year"]},
+                {
+                    "title": f"{{{paper['title']}}}",
+                    "author": people(paper["authors"]),
+                    "year": paper["year"],
+                    "url": paper["url"],
+                },
             ),
             entry(
                 "software",

@@ -1,5 +1,6 @@
 """The claim map: it has every item of the paper, each fault of it stops the build, and its page works."""
 
+import hashlib
 import json
 import re
 import shutil
@@ -253,6 +254,14 @@ def test_every_kind_has_its_errata_and_its_table_in_chapter_13():
     assert len(kinds) == 24 and set(kinds) == set(KINDS)
     page = (ROOT / "notebooks" / "13_errata.md").read_text(encoding="utf-8")
     assert re.findall(r"^```\{rrl-errata\} (.+)$", page, re.M) == list(KINDS)
+
+
+@pytest.mark.skipif(not PAPER.is_file(), reason="the paper's source is not here")
+def test_the_errata_name_the_text_that_they_are_about():
+    page = (ROOT / "notebooks" / "13_errata.md").read_text(encoding="utf-8")
+    assert re.findall(r"`([0-9a-f]{64})`", page) == [hashlib.sha256(PAPER.read_bytes()).hexdigest()]
+    tex = PAPER.read_text(encoding="utf-8")
+    assert r"\date{}" in tex and "d^{56}H^{62}" in tex and "H^{23}" in tex
 
 
 def test_no_page_types_a_number_of_errata():

@@ -328,6 +328,7 @@ def test_the_citation_is_that_of_the_file():
     for author in record["preferred-citation"]["authors"]:
         assert f"{author['family-names']}, {author['given-names']}" in text
     assert record["preferred-citation"]["title"] in text and f"version = {{{record['version']}}}" in text
+    assert f"url = {{{record['preferred-citation']['url']}}}" in text
     assert text.count("{") == text.count("}")
 
 

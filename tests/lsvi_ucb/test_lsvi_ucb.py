@@ -435,17 +435,16 @@ def test_erratum_e6_the_printed_lemma_d_2_fails_and_the_corrected_one_holds():
 
 
 def test_the_counter_examples_of_erratum_e6():
-    """In one dimension: positive semidefinite E = 0.005 at lambda = 0.01; and Lemma D.3 at lambda = 1e-4, error 0.1."""
+    """In one dimension, E >= 0: E = 0.005 at lambda = 0.01; and Lemma D.3 at lambda = 1e-4, error 0.1."""
     gap = bonus(np.ones(1), np.eye(1) / 0.01, 1.0) - bonus(np.ones(1), np.eye(1) / 0.015, 1.0)
     assert gap == pytest.approx(1.835, abs=5e-4)
     assert theory.bonus_gap_bound(0.005, 0.01, version="printed") < gap < theory.bonus_gap_bound(0.005, 0.01)
-    for version, fails in (("printed", True), ("corrected", False)):
-        accuracy = theory.gram_accuracy(1e-4, 1.0, 1, 0.1, version=version)
-        error = (1e-4 - accuracy) ** -0.5 - 1e-4**-0.5
-        assert (error > 0.1) == fails
-    assert (1e-4 - theory.gram_accuracy(1e-4, 1.0, 1, 0.1, version="printed")) ** -0.5 - 100 == pytest.approx(
-        0.25, abs=2e-3
-    )
+    errors = [
+        100 - (1e-4 + theory.gram_accuracy(1e-4, 1.0, 1, 0.1, version=version)) ** -0.5
+        for version in ("printed", "corrected")
+    ]
+    assert errors == pytest.approx([100 * (1 - 1.005**-0.5), 2.5e-5], rel=1e-3)
+    assert errors[1] < 0.1 < 0.249 < errors[0]
 
 
 # Identity across machines.
