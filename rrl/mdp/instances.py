@@ -278,7 +278,8 @@ def steep_measure(cls, *, gap=0.01):
 
     Two actions whose features differ by `gap` in one coordinate lead to different states, so the
     signed measure of that coordinate has mass 1 / (2 gap) of either sign. The signs cancel in
-    mu(all states), which is all that Assumption 2.1 bounds. The proposition needs the bound on
+    mu(all states), which is all that Assumption 2.1 bounds, as in Jin et al. (2020), whom the paper
+    quotes. The proposition needs the bound on
     the total variations, or on the integral of every function with values in [0, 1].
 
     Parameters

@@ -24,7 +24,7 @@ def value_weight_bound(d, H, h=0, version="printed"):
 
     Printed: 2 H sqrt(d). Sharp: (H - h) sqrt(d), reached by one-hot features and rewards of 1. Both
     need norm(integral of f dmu_h) <= sqrt(d) for every f with values in [0, 1]; Assumption 2.1 bounds
-    f = 1 only, and ``LinearMDP.steep_measure`` then breaks them (erratum E22).
+    f = 1 only, as in Jin et al. (2020), and ``LinearMDP.steep_measure`` then breaks them (erratum E22).
 
     Parameters
     ----------

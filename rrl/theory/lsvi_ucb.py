@@ -56,8 +56,8 @@ def jin_beta(d, H, K, p, c=1.0):
 def bonus_gap_bound(gap, penalty, version="corrected"):
     """Lemma D.2: how far two Mahalanobis norms of a unit vector differ when the matrices differ by `gap`.
 
-    Printed: sqrt(gap / (lambda - gap)), false for small lambda (erratum E6). Corrected:
-    sqrt(gap / (lambda (lambda - gap))), for symmetric perturbations.
+    Printed: sqrt(gap / (lambda - gap)), false for lambda < 0.0361 also where both matrices are at
+    least lambda I (erratum E6). Corrected: sqrt(gap / (lambda (lambda - gap))), for symmetric perturbations.
 
     Parameters
     ----------
