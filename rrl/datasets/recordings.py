@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from rrl.packing import unpack_array
+from rrl.pqn.files import replace_durably
 
 __all__ = [
     "Holdout",
@@ -80,7 +81,7 @@ def write_recording(path, recording):
     """Write a recording beside its place, then give it its name."""
     part = Path(path).with_suffix(f".{os.getpid()}.part")
     part.write_text(json.dumps(recording, indent=1), encoding="utf-8")
-    os.replace(part, path)
+    replace_durably(part, path)
 
 
 def read_recording(path, **format):

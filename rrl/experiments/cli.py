@@ -17,7 +17,7 @@ __all__ = ["main"]
 EXPERIMENTS = {
     "cartpole": "Figure 1: replicable fitted Q-iteration, about a minute at full scale",
     "minatar": "quantised PQN on MinAtar, the question of Figure 2 on a laptop",
-    "atari": "Figure 2: quantised PQN on MsPacman and Breakout, for a GPU machine",
+    "atari": "Figure 2: quantised PQN on MsPacman and Breakout; full scale takes hours of two cores",
 }
 MODULES = {
     "cartpole": "rrl.experiments.cartpole.study",
@@ -25,7 +25,7 @@ MODULES = {
     "atari": "rrl.experiments.games.atari",
 }
 #: The experiments' own names of the two scales, where they differ.
-SCALES = {"atari": {"quick": "reduced", "full": "paper"}}
+SCALES = {"atari": {"quick": "reduced", "full": "book"}}
 
 
 def default_folder(experiment):
@@ -48,7 +48,7 @@ def _planned(experiment, scale, args):
         return module.units(scale, getattr(args, "study", "all"), data=module.load(args.data))
     if experiment == "minatar":
         return module.units(scale, getattr(args, "study", "all"))
-    return module.units(_scale(experiment, scale))
+    return module.units(_scale(experiment, scale), getattr(args, "study", "figure"))
 
 
 def _run(args):
@@ -59,13 +59,14 @@ def _run(args):
     if args.resume and not status["done"]:
         raise ValueError(f"nothing to resume: {folder} has no record of this plan")
     print(f"{args.experiment}, {args.scale}: {status['done']} of {status['planned']} units recorded", flush=True)
-    jobs = 1 if args.experiment == "atari" else os.cpu_count() or 1
+    together = (args.experiment, args.scale) == ("atari", "quick")
+    jobs = 1 if together else os.cpu_count() or 1
     options = {"folder": folder, "jobs": args.jobs or jobs}
     keep_freed_memory()
     if args.experiment == "cartpole":
         options |= {"study": args.study, "source": args.data}
-    elif args.experiment == "minatar":
-        options |= {"study": args.study}
+    else:
+        options |= {"study": args.study, "log_every": args.log}
     with contextlib.ExitStack() as stack:
         if args.dask:
             options["executor"] = stack.enter_context(_dask(args))
@@ -160,11 +161,18 @@ def _parser():
         "experiment", choices=EXPERIMENTS, help="; ".join(f"{name}: {what}" for name, what in EXPERIMENTS.items())
     )
     run.add_argument("--scale", choices=("quick", "full"), default="quick")
-    run.add_argument("--jobs", type=int, metavar="N", help="processes (default: 1 for atari, else all cores)")
+    run.add_argument(
+        "--jobs", type=int, metavar="N", help="processes (default: 1 for atari's quick scale, else all cores)"
+    )
     run.add_argument("--dask", metavar="ADDRESS", help="scheduler of a Dask cluster, in place of own processes")
     run.add_argument("--resume", action="store_true", help="insist that there are records to go on from")
-    help_text = "cartpole: a study's name, or all; minatar: figure, choices, steps or all"
+    help_text = (
+        "cartpole: a study's name, or all; minatar: figure, choices, steps or all; "
+        "atari: figure, and at full scale precision or all"
+    )
     run.add_argument("--study", default="figure", help=help_text)
+    help_text = "minatar, atari: print a line of JSON on each run every so many iterations"
+    run.add_argument("--log", type=int, metavar="N", default=0, help=help_text)
     status = commands.add_parser("status", help="one line an experiment and scale")
     show = commands.add_parser("show", help="print a record, or list them")
     show.add_argument("key", nargs="?", metavar="RUN", help="first letters of a record's name (default: list them)")

@@ -2,6 +2,7 @@
 
 import contextlib
 import datetime
+import hashlib
 import importlib.metadata
 import math
 import os
@@ -12,7 +13,7 @@ from pathlib import Path
 
 __all__ = ["clock_seconds", "provenance"]
 
-PACKAGES = ("numpy", "scipy", "scikit-learn", "torch", "gymnasium", "ale-py", "minari", "d3rlpy", "numba")
+PACKAGES = ("rrl", "numpy", "scipy", "scikit-learn", "torch", "gymnasium", "ale-py", "minari", "d3rlpy", "numba")
 
 
 def _git(*arguments):
@@ -44,6 +45,8 @@ def _portable(argument):
 def provenance():
     """Where and with what a record is made: commit, versions, hardware, threads, command.
 
+    ``diff_sha256`` is the SHA-256 of ``git diff HEAD --binary`` where the working tree is dirty.
+
     `RunStore` adds ``started`` (UTC) and ``seconds``, the time that the unit (or its batch so far) took.
     """
     versions = {"python": platform.python_version()}
@@ -62,9 +65,11 @@ def provenance():
         keys = ("internal_api", "version", "num_threads", "architecture")
         blas = [{key: pool.get(key) for key in keys} for pool in threadpool_info()]
     status = _git("status", "--porcelain", "--untracked-files=no")
+    difference = _git("diff", "HEAD", "--binary") if status else None
     return {
         "commit": _git("rev-parse", "HEAD"),
         "dirty": None if status is None else bool(status),
+        "diff_sha256": hashlib.sha256(difference.encode()).hexdigest() if difference else None,
         "versions": versions,
         "hardware": {"processor": _processor(), "cores": os.cpu_count(), "gpu": gpu},
         "platform": f"{platform.system()} {platform.machine()}",

@@ -52,6 +52,10 @@ def action_names(game):
     return [action.name.lower() for action in emulator.getMinimalActionSet()]
 
 
+# Steps of all environments of a pool: about half an hour of one core.
+LONGEST_REPLAY = 4_000_000
+
+
 class GameTracker:
     """Scores of whole games, and which steps are data, from a next-step autoreset stream.
 
@@ -89,8 +93,9 @@ class AtariPool:
     """Environments of one game in ale-py's vector environment.
 
     Frame skip 4 with the maximum of the last two frames, 84 x 84 grey, 4 frames, up to 30 no-ops and
-    FIRE at the start, no sticky actions, a lost life ends the learner's episode but not the game. Its
-    state cannot be saved. Each environment depends on its own seed only.
+    FIRE at the start, no sticky actions, a lost life ends the learner's episode but not the game. Each
+    environment depends on its own seed only. The emulator's state cannot be saved: what is kept is
+    every action, and going on from there plays them all again.
 
     Parameters
     ----------
@@ -130,27 +135,41 @@ class AtariPool:
         self._pool = AtariVectorEnv(GAMES[game], n, num_threads=n_threads, autoreset_mode="NextStep", **PREPROCESSING)
         self.n_actions = int(self._pool.single_action_space.n)
         self.observation_shape = self._pool.single_observation_space.shape
-        self._n, self._tracker = n, None
+        self._n, self._tracker, self._played = n, None, None
 
     def reset(self, seeds):
         """Start every game; seeds are non-negative 31-bit integers, one an environment."""
         # What ale-py is not given a valid number for, it draws or waits for; it checks nothing.
         seeds = check_integers("seeds", seeds, self._n, 2**31)
         self._tracker = GameTracker(self._n)
-        return self._pool.reset(seed=seeds.astype(np.int64))[0]
+        self._seeds, self._played = seeds.astype(np.int64), []
+        return self._pool.reset(seed=self._seeds)[0]
 
     def step(self, actions):
         """Play one action in every game."""
         actions = check_integers("actions", actions, self._n, self.n_actions)
         if self._tracker is None:
             raise RuntimeError("call reset() before step(): no game is running")
+        if self._played is not None:
+            self._played.append(actions.astype(np.uint8))
+            if len(self._played) * self._n > LONGEST_REPLAY:
+                self._played = None
         observation, reward, terminated, truncated, info = self._pool.step(actions.astype(np.int64))
         valid, score = self._tracker.step(reward, terminated, truncated, info["lives"])
         return Step(observation, reward, terminated, truncated & ~terminated, valid, score)
 
     def state(self):
-        """None: ale-py's pool offers no exact state."""
-        return None
+        """Seeds and actions since `reset`; None before it, and once playing them again would take too long."""
+        if self._played is None:
+            return None
+        played = np.stack(self._played) if self._played else np.zeros((0, self._n), np.uint8)
+        return {"seeds": self._seeds, "actions": played}
+
+    def load_state(self, state):
+        """Play again what `state` gave: the same frames, bit for bit, at the emulator's speed."""
+        self.reset(state["seeds"])
+        for actions in state["actions"]:
+            self.step(actions)
 
 
 class Games(NamedTuple):

@@ -1,7 +1,7 @@
 """Settings of a PQN run, and what a pool of environments has to offer."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -64,6 +64,9 @@ class PQNConfig:
         The learner sees the sign of each reward; reported scores never are clipped.
     trace_through_ends : bool
         See `q_lambda_targets`.
+    precision : {"float32", "bfloat16"}
+        Of the products of the hidden layers on a CPU, see `rrl.pqn.mixed`; the last layer, targets, rounding, losses,
+        optimiser and the weights that it changes stay in float32.
     weight_decay : float
         Decoupled weight decay, on all parameters.
     grid_step : float
@@ -99,6 +102,7 @@ class PQNConfig:
     adam_eps: float = 1e-8
     clip_rewards: bool = True
     trace_through_ends: bool = False
+    precision: str = "float32"
 
     weight_decay: float = 0.0
     grid_step: float = 0.0
@@ -123,9 +127,14 @@ class PQNConfig:
         for name, allowed in (
             ("round_loss", ("no", "straight-through", "plain")),
             ("tie_break", ("first", "shared", "independent")),
+            ("precision", ("float32", "bfloat16")),
         ):
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name} must be one of {allowed}, got {getattr(self, name)!r}")
+
+    def settings(self):
+        """Plain dict of all settings, as records hold it: without `precision` where it is float32, as older ones."""
+        return {k: v for k, v in asdict(self).items() if (k, v) != ("precision", "float32")}
 
     @property
     def n_iterations(self):

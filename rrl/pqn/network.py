@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rrl._extras import missing
+from rrl.pqn import mixed
 
 __all__ = ["Architecture", "StackedQNetwork", "greedy_actions", "quantise"]
 
@@ -76,6 +77,8 @@ class StackedQNetwork:
         Run after run (fast on a CPU, where one run's layers fit the cache); or all runs at once, with
         convolutions as batched products of image patches (few kernels, for a GPU) or as one convolution
         in groups (for small batches on a CPU). All agree up to float noise.
+    precision : {"float32", "bfloat16"}
+        The second computes the hidden layers as `rrl.pqn.mixed` says, run after run.
 
     Attributes
     ----------
@@ -96,10 +99,14 @@ class StackedQNetwork:
     (2, 7, 3)
     """
 
-    def __init__(self, n_runs, observation_shape, n_actions, architecture=None, conv="loop"):
+    def __init__(self, n_runs, observation_shape, n_actions, architecture=None, conv="loop", precision="float32"):
         if conv not in ("loop", "patches", "grouped"):
             raise ValueError(f"conv must be 'loop', 'patches' or 'grouped', got {conv!r}")
-        self.n_runs, self.n_actions, self.conv = n_runs, n_actions, conv
+        if precision not in ("float32", "bfloat16"):
+            raise ValueError(f"precision must be 'float32' or 'bfloat16', got {precision!r}")
+        if precision == "bfloat16" and conv != "loop":
+            raise ValueError(f"precision 'bfloat16' goes run after run: conv must be 'loop', got {conv!r}")
+        self.n_runs, self.n_actions, self.conv, self.precision = n_runs, n_actions, conv, precision
         self.architecture = architecture or Architecture()
         channels, height, width = observation_shape
         self.shapes = {}
@@ -153,6 +160,19 @@ class StackedQNetwork:
         parts = theta.split(self._sizes, dim=1)
         return {name: part.view(-1, *shape) for (name, shape), part in zip(self.shapes.items(), parts, strict=True)}
 
+    def at_rest(self, theta):
+        """Parameters for `values`, laid out for many calls with few observations, without gradients."""
+        p = self.parameters(theta.detach())
+        if self.precision == "bfloat16":
+            return self._laid_out(p)
+        # Laid out by input, products with a few observations are faster.
+        return {name: w.mT.contiguous().mT if w.ndim == 3 else w for name, w in p.items()}
+
+    def _laid_out(self, p):
+        """Parameters of each run, as `rrl.pqn.mixed` takes them."""
+        rows = zip(*(part.unbind() for part in p.values()), strict=True)
+        return [mixed.laid_out(dict(zip(p, row)), self.architecture) for row in rows]
+
     def __call__(self, theta, observations):
         """Q-values.
 
@@ -175,14 +195,21 @@ class StackedQNetwork:
         Parameters
         ----------
         p : dict of str to torch tensor
-            As `parameters` gives them, in any memory layout.
+            As `parameters` gives them, in any memory layout, or what `at_rest` gives.
         observations : tensor or ndarray, shape (R, B, channels, height, width)
+            For precision "bfloat16" also what `rrl.pqn.mixed.pixels` made of those of each run.
 
         Returns
         -------
         torch tensor of float32, shape (R, B, A)
         """
         torch = require_torch()
+        if self.precision == "bfloat16":
+            rows = self._laid_out(p) if isinstance(p, dict) else p
+            seen = [torch.as_tensor(own) for own in observations]
+            seen = [mixed.pixels(own) if own.dtype == torch.uint8 else own for own in seen]
+            pairs = zip(rows, seen, strict=True)
+            return torch.stack([mixed.q_values(row, own, self.architecture) for row, own in pairs])
         x = torch.as_tensor(observations, device=p["head.weight"].device)
         if self.conv == "loop":
             rows = zip(*(part.unbind() for part in p.values()), strict=True)

@@ -10,11 +10,15 @@ import dataclasses
 import json
 import math
 import os
+import sys
 import time
+import uuid
 from pathlib import Path
 
 import numpy as np
 
+from rrl.pqn import mixed
+from rrl.pqn.files import DamagedFile, load_tensors, save_tensors
 from rrl.pqn.network import Architecture, StackedQNetwork, greedy_actions, quantise, require_torch
 from rrl.pqn.targets import linear_schedule, q_lambda_targets
 from rrl.randomness import shared_uniform
@@ -56,6 +60,10 @@ class Trainer:
         ``network(theta, observations)`` gives the Q-values of a batch of observations for each run.
     iteration : int
         Iterations done.
+    seconds : float
+        Processor time of these iterations.
+    precisions : list of str
+        What `PQNConfig.precision` came to on the processors that trained so far, see `rrl.pqn.mixed.usable`.
     games : list of list of (int, float)
         For each run, the step at which a whole game finished, and its unclipped return.
     curve : list of dict
@@ -80,21 +88,29 @@ class Trainer:
             if dataclasses.replace(other, **{k: getattr(c, k) for k in PER_RUN}) != c:
                 raise ValueError(f"runs may differ only in {PER_RUN}, got {c} and {other}")
         self.device, self.shared_seed, self.n_runs = torch.device(device), shared_seed, len(runs)
+        precision = mixed.usable(c.precision, self.device)
+        self.precisions = [precision]
         self.generators = [run_generators(seed) for seed in self.seeds]
         self.env = make_env(self.n_runs * c.n_envs)
         conv = conv or ("loop" if self.device.type == "cpu" else "patches")
         shape = (self.n_runs, self.env.observation_shape, self.env.n_actions, architecture or Architecture())
-        self.network = StackedQNetwork(*shape, conv)
+        self.network = StackedQNetwork(*shape, conv, precision)
         # A step is a small batch, whose cost on a CPU is the number of calls.
-        self._actor = StackedQNetwork(*shape, "grouped") if conv == "loop" and self.n_runs > 1 else self.network
+        together = conv == "loop" and self.n_runs > 1 and precision == "float32"
+        self._actor = StackedQNetwork(*shape, "grouped") if together else self.network
         self.theta = self.network.initial([g["init"] for g in self.generators]).to(self.device)
         self.moments = torch.zeros((2, *self.theta.shape), device=self.device)
         self.updates = self.iteration = self.restarts = 0
+        self.seconds = 0.0
         self.games = [[] for _ in runs]
         self.curve = []
         self._observation = self._reset()
-        shape = (self.n_runs, c.n_envs * c.n_steps, *self.env.observation_shape)
-        self._buffer = torch.empty(shape, dtype=torch.uint8, device=self.device)
+        channels, height, width = self.env.observation_shape
+        shape, kind = (channels, height, width), torch.uint8
+        if precision == "bfloat16":
+            shape, kind = (height, width, channels), torch.bfloat16  # converted once for all epochs
+        size = (self.n_runs, c.n_envs * c.n_steps, *shape)
+        self._buffer = torch.empty(size, dtype=kind, device=self.device)
 
     def _column(self, values):
         """One number a run, as a tensor of shape (R, 1, 1)."""
@@ -133,14 +149,14 @@ class Trainer:
         step = self._column([float(k.grid_step) for k in self.configs])
         acting = step * self._column([k.round_acting for k in self.configs])
         target = step * self._column([k.round_targets for k in self.configs])
-        # While acting the weights rest: laid out by input, products with a few observations are faster.
-        p = self._actor.parameters(self.theta.detach())
-        p = {name: w.mT.contiguous().mT if w.ndim == 3 else w for name, w in p.items()}
+        p = self._actor.at_rest(self.theta)
         q = torch.empty((c.n_steps + 1, r, e, self.env.n_actions), device=self.device)
         seen = np.zeros((4, c.n_steps, r, e), np.float32)
         before = self.step_count()
         for t in range(c.n_steps + 1):
             observation = torch.from_numpy(self._observation).to(self.device)
+            if self.network.precision == "bfloat16":
+                observation = torch.stack([mixed.pixels(seen) for seen in observation])
             q[t] = self._actor.values(p, observation)
             if t == c.n_steps:
                 break
@@ -163,7 +179,7 @@ class Trainer:
 
     def iterate(self):
         """One iteration: act, compute targets, update."""
-        torch, c, r = require_torch(), self.config, self.n_runs
+        torch, c, r, began = require_torch(), self.config, self.n_runs, time.process_time()
         actions, (rewards, ended, cut, valid), values, ties = self._act()
         targets = q_lambda_targets(rewards, values[1:], ended, cut, c.gamma, c.q_lambda, c.trace_through_ends)
         flat = [x.transpose(0, 1).flatten(1) for x in (actions, torch.stack(targets), valid)]
@@ -175,12 +191,15 @@ class Trainer:
             order = np.stack([g["shuffle"].permutation(size) for g in self.generators])
             order = torch.from_numpy(order).to(self.device)
             for index in order.split(size // c.n_minibatches, dim=1):
-                total += self._update(self._buffer[rows, index], *(x[rows, index] for x in flat), rate)
+                seen = [own.index_select(0, row) for own, row in zip(self._buffer, index)]
+                seen = seen if self.network.precision == "bfloat16" else torch.stack(seen)
+                total += self._update(seen, *(x[rows, index] for x in flat), rate)
         self.iteration += 1
         loss = (total / (c.epochs * c.n_minibatches)).tolist()
         if not all(map(math.isfinite, loss)):
             raise FloatingPointError(f"loss is not finite at step {self.step_count()}: {loss}")
         mean_q = values[:-1].mean((0, 2)).tolist()
+        self.seconds += time.process_time() - began
         self.curve.append({"step": self.step_count(), "loss": loss, "mean_q": mean_q, "ties": ties.tolist()})
 
     def _update(self, observations, actions, targets, weights, rate):
@@ -211,40 +230,38 @@ class Trainer:
         return losses.detach()
 
     def save(self, path):
-        """Write a checkpoint (safetensors, no pickle): beside, then renamed."""
-        from safetensors.torch import save_file
-
-        environment = self.env.state()
+        """Write a checkpoint that `load` can check (see `rrl.pqn.files`)."""
+        torch, environment = require_torch(), self.env.state()
         tensors = {"theta": self.theta, "moments": self.moments}
-        tensors = {k: v.detach().cpu().contiguous() for k, v in tensors.items()}
-        torch = require_torch()
         if environment is not None:
             tensors |= {f"env.{k}": torch.from_numpy(np.array(v)) for k, v in environment.items()}
             tensors["observation"] = torch.from_numpy(self._observation.copy())
+        kept = ("iteration", "updates", "restarts", "seconds", "games", "curve", "precisions")
         header = {
             "runs": self._identity(),
             "generators": [{k: g.bit_generator.state for k, g in gs.items()} for gs in self.generators],
-            **{k: getattr(self, k) for k in ("iteration", "updates", "restarts", "games", "curve")},
+            **{k: getattr(self, k) for k in kept},
         }
-        path = Path(path)
-        part = path.with_suffix(f".{os.getpid()}.part")
-        save_file(tensors, part, metadata={"rrl": json.dumps(header)})
-        os.replace(part, path)
+        save_tensors(path, tensors, header)
 
     def _identity(self):
-        return [[seed, dataclasses.asdict(c)] for seed, c in zip(self.seeds, self.configs, strict=True)]
+        return [[seed, c.settings()] for seed, c in zip(self.seeds, self.configs, strict=True)]
 
     def load(self, path):
         """Go on from a checkpoint of the same runs.
 
         Bit for bit where the environments' state could be saved; otherwise they are restarted from
         new seeds of their own streams and `restarts` counts it.
-        """
-        from safetensors import safe_open
 
-        with safe_open(path, framework="pt") as file:
-            header = json.loads(file.metadata()["rrl"])
-            tensors = {key: file.get_tensor(key) for key in file.keys()}
+        Raises
+        ------
+        FileNotFoundError
+        rrl.pqn.files.DamagedFile
+            If it is not what was written.
+        ValueError
+            If it is of other runs.
+        """
+        tensors, header = load_tensors(path)
         if header["runs"] != json.loads(json.dumps(self._identity())):
             raise ValueError(f"checkpoint {path} belongs to other runs: {header['runs']}")
         self.theta = tensors["theta"].to(self.device)
@@ -252,8 +269,10 @@ class Trainer:
         for generators, states in zip(self.generators, header["generators"], strict=True):
             for name, state in states.items():
                 generators[name].bit_generator.state = state
-        for name in ("iteration", "updates", "restarts", "curve"):
+        for name in ("iteration", "updates", "restarts", "seconds", "curve"):
             setattr(self, name, header[name])
+        # A processor without bfloat16 may go on with what another one began.
+        self.precisions = list(dict.fromkeys([*header["precisions"], *self.precisions]))
         self.games = [[tuple(game) for game in games] for games in header["games"]]
         if "observation" in tensors:
             self.env.load_state({k[4:]: v.numpy() for k, v in tensors.items() if k.startswith("env.")})
@@ -263,6 +282,18 @@ class Trainer:
             self.restarts += 1
 
 
+def _go_on(trainer, checkpoint):
+    """Load a checkpoint if there is one; set it aside if it is damaged."""
+    try:
+        trainer.load(checkpoint)
+    except FileNotFoundError:
+        pass  # none yet, or another writer has finished these runs
+    except DamagedFile as error:
+        aside = checkpoint.with_suffix(f".{uuid.uuid4().hex[:8]}.corrupt")
+        os.replace(checkpoint, aside)
+        print(f"{error}; it is now {aside.name}, and its training begins anew", file=sys.stderr)
+
+
 def train(trainer, *, checkpoint=None, every=120.0, deadline=math.inf, after=None, progress=False):
     """Run a trainer to its end, or to a deadline.
 
@@ -270,7 +301,8 @@ def train(trainer, *, checkpoint=None, every=120.0, deadline=math.inf, after=Non
     ----------
     trainer : Trainer
     checkpoint : path, optional
-        Loaded first if it exists; written as `every` asks and at the end.
+        Loaded first if it exists; written as `every` asks and at the end. A damaged one is renamed ``*.corrupt``, with
+        a line on standard error, and the training begins anew.
     every : float
         Seconds that checkpoints are at most apart, if no iteration takes longer than the one before it.
     deadline : float
@@ -285,8 +317,8 @@ def train(trainer, *, checkpoint=None, every=120.0, deadline=math.inf, after=Non
     bool
         Whether all iterations are done.
     """
-    if checkpoint and Path(checkpoint).exists():
-        trainer.load(checkpoint)
+    if checkpoint:
+        _go_on(trainer, Path(checkpoint))
     total, saved = trainer.config.n_iterations, time.monotonic()
     bar = None
     if progress:

@@ -52,7 +52,28 @@ def test_ends_and_dead_steps():
     valid, ended, over = np.array(valid), np.array(ended), ~np.isnan(score)
     assert over.sum() >= 2 and ended.sum() >= 5 * over.sum()
     assert np.array_equal(~valid[1:], over[:-1]) and (ended[over]).all() and not ended[~valid].any()
-    assert env.n_actions == 4 and env.observation_shape == (4, 84, 84) and env.state() is None
+    assert env.n_actions == 4 and env.observation_shape == (4, 84, 84)
+
+
+def test_a_pool_goes_on_from_its_state(monkeypatch):
+    """By playing every action again; beyond a limit there is no state."""
+    monkeypatch.setattr("rrl.pqn.atari.LONGEST_REPLAY", 2 * 400)
+    whole, rest, rng = AtariPool("breakout", 2, 1), AtariPool("breakout", 2, 1), np.random.default_rng(0)
+    whole.reset(np.array([3, 4]))
+    for _ in range(330):
+        whole.step(rng.integers(4, size=2))
+    state = whole.state()
+    assert state["seeds"].tolist() == [3, 4] and state["actions"].shape == (330, 2)
+    rest.load_state(state)
+    for _ in range(70):
+        actions = rng.integers(4, size=2)
+        for one, other in zip(whole.step(actions), rest.step(actions), strict=True):
+            np.testing.assert_array_equal(one, other)
+    assert whole.state()["actions"].shape == (400, 2)
+    whole.step(actions)
+    assert whole.state() is None
+    whole.reset(np.array([3, 4]))
+    assert whole.state()["actions"].shape == (0, 2)
 
 
 def test_scores_are_unclipped_and_of_the_whole_game():

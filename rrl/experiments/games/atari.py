@@ -4,7 +4,6 @@ Two kinds of unit: ``atari`` trains one run and plays it greedily; ``atari-holdo
 Q-values on the hold-out states.
 """
 
-import dataclasses
 import functools
 import math
 import time
@@ -17,7 +16,7 @@ from rrl.datasets.recordings import read_recording, write_recording
 from rrl.experiments.games import runs
 from rrl.experiments.games.runs import LAST_GAMES, VARIANTS, Study, holdout_unit, player, variant_settings
 from rrl.experiments.store import RunStore, unit_key
-from rrl.pqn.atari import AtariPool
+from rrl.pqn.atari import PREPROCESSING, AtariPool
 from rrl.pqn.config import PQNConfig
 from rrl.pqn.network import Architecture, require_torch
 
@@ -46,18 +45,22 @@ GAMES = {
     "breakout": {"exploration_fraction": 0.3, "weight_decay": 0.2, "grid_step": 0.4},
     "mspacman": {"exploration_fraction": 0.25, "weight_decay": 0.1, "grid_step": 0.4},
 }
-# The reduced scale keeps every setting but the number of steps and seeds: Breakout for a GPU, MsPacman for
-# two processor cores.
+# The reduced scales keep every setting but the number of steps and seeds: "book" is for hours of two processor cores
+# in bfloat16; "reduced" was the first, Breakout on a GPU, MsPacman on two cores.
 SCALES = {
     "paper": {game: {"total_steps": 10_000_000, "n_seeds": 15} for game in ("mspacman", "breakout")},
     "reduced": {
         "breakout": {"total_steps": 409_600, "n_seeds": 3},
         "mspacman": {"total_steps": 81_920, "n_seeds": 2},
     },
+    "book": {game: {"total_steps": 500_000, "n_seeds": 5} for game in ("mspacman", "breakout")},
 }
 # A plain run of this seed plays the recorded hold-out; it is never compared.
 EXPERT_SEED = 1000
 EVALUATION = {"max_steps": 4_500, "patience": 500}
+# Without sticky actions a seed changes the number of no-ops at the start only, which matters modulo the frame skip:
+# greedy games are four games, however many are played. So now and then an action is random, as at training's end.
+NOISE = 0.01
 
 
 def make_pool(game, n, n_threads=0):
@@ -65,10 +68,10 @@ def make_pool(game, n, n_threads=0):
     return AtariPool(game, n, n_threads)
 
 
-STUDY = Study(make_pool, Architecture(), EVALUATION)
+STUDY = Study(make_pool, Architecture(), EVALUATION, PREPROCESSING, NOISE)
 
 
-def config(game, variant, total_steps=10_000_000):
+def config(game, variant, total_steps=10_000_000, precision="float32"):
     """Settings of a variant of a game.
 
     Examples
@@ -78,20 +81,24 @@ def config(game, variant, total_steps=10_000_000):
     (0.4, 0.1)
     """
     own = variant_settings(GAMES, game, variant)
-    return PQNConfig(total_steps=total_steps, exploration_fraction=GAMES[game]["exploration_fraction"], **own)
+    own["exploration_fraction"] = GAMES[game]["exploration_fraction"]
+    return PQNConfig(total_steps=total_steps, precision=precision, **own)
 
 
-def _unit(game, variant, seed, total_steps):
-    settings = dataclasses.asdict(config(game, variant, total_steps))
+def _unit(game, variant, seed, total_steps, precision="float32"):
+    settings = config(game, variant, total_steps, precision).settings()
     return {"experiment": "atari", "game": game, "variant": variant, "seed": seed, "settings": settings}
 
 
-def units(scale="reduced", *, games=None, total_steps=None, n_seeds=None):
+def units(scale="reduced", study="figure", *, games=None, total_steps=None, n_seeds=None):
     """The training units of a scale, seed by seed.
 
     Parameters
     ----------
-    scale : {"paper", "reduced"}
+    scale : {"paper", "reduced", "book"}
+    study : {"figure", "precision", "all"}
+        Of scale "book" alone, see `rrl.experiments.games.study`: Figure 2's variants; some of the same runs in
+        float32; or both.
     games, total_steps, n_seeds : optional
         In place of the scale's own.
 
@@ -107,9 +114,17 @@ def units(scale="reduced", *, games=None, total_steps=None, n_seeds=None):
     """
     if scale not in SCALES:
         raise ValueError(f"scale must be one of {sorted(SCALES)}, got {scale!r}")
+    if study != "figure" and (scale != "book" or study not in ("precision", "all")):
+        raise ValueError(
+            f"study must be 'figure', or for scale 'book' 'precision' or 'all', got {study!r} for {scale!r}"
+        )
     plan = SCALES[scale]
     if unknown := [game for game in games or () if game not in plan]:
         raise ValueError(f"games must be one of {sorted(plan)}, got {unknown[0]!r}")
+    if scale == "book":
+        from rrl.experiments.games.study import units as book
+
+        return book(study, games=games or plan, total_steps=total_steps, n_seeds=n_seeds)
     return [
         _unit(game, variant, seed, total_steps or plan[game]["total_steps"])
         for game in games or plan
@@ -141,6 +156,7 @@ def main(
     scale="reduced",
     *,
     folder,
+    study="figure",
     jobs=1,
     batch=None,
     device=None,
@@ -154,13 +170,16 @@ def main(
 
     Parameters
     ----------
-    scale : {"paper", "reduced"}
+    scale : {"paper", "reduced", "book"}
     folder : path
         Of the run store.
+    study : str
+        See `units`.
     jobs : int
         Processes; on a GPU two let one emulate while the other learns.
     batch : int, optional
-        Units that train together; as many as there are for each process, if not given.
+        Units that train together; as many as there are for each process, if not given. Those of scale "book" train
+        alone.
     device : str, optional
         Of torch; the GPU if there is one.
     conv : str, optional
@@ -182,7 +201,11 @@ def main(
     deadline = time.monotonic() + budget
     device = device or ("cuda" if require_torch().cuda.is_available() else "cpu")
     store, records = RunStore(folder), []
-    planned = units(scale, **plan)
+    planned = units(scale, study, **plan)
+    if scale == "book":
+        from rrl.experiments.games.study import run
+
+        return run(planned, units(scale, "all", **plan), folder=folder, jobs=jobs, device=device, log_every=log_every)
     for game in dict.fromkeys(unit["game"] for unit in planned):
         own = [unit for unit in planned if unit["game"] == game]
         expert = _unit(game, "plain", EXPERT_SEED, own[0]["settings"]["total_steps"])

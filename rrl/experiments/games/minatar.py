@@ -4,7 +4,6 @@
 on the hold-out states, which games of a plain run of its own (`EXPERT_SEED`) pass through.
 """
 
-import dataclasses
 import functools
 import hashlib
 import math
@@ -41,6 +40,7 @@ LEARNING_RATE = 5e-4
 # MinAtar's usual network (Young and Tian 2019), with PQN's LayerNorm.
 ARCHITECTURE = Architecture(convs=((16, 3, 1),), dense=(128,), scale=1.0)
 MAX_STEPS = 5_000
+ENVIRONMENT = {"sticky_action_prob": 0.1, "difficulty_ramping": True, "frameskip": 1, "max_steps": MAX_STEPS}
 LIMITS = {"max_steps": MAX_STEPS, "patience": 500}
 EXPERT_SEED = 1000
 RECORDED = {"keys": ("game", "expert", "sha256"), "episode_keys": ("score",), "games": GAMES}
@@ -72,10 +72,11 @@ SEEDS_TOGETHER = 3
 def make_pool(game, n, n_threads=0):
     """The environments of the experiment: MinAtar's own rules, and a time limit."""
     del n_threads  # one core steps faster than the networks learn
-    return MinAtarPool(game, n, max_steps=MAX_STEPS)
+    keys = ("sticky_action_prob", "difficulty_ramping", "max_steps")
+    return MinAtarPool(game, n, **{key: ENVIRONMENT[key] for key in keys})
 
 
-STUDY = Study(make_pool, ARCHITECTURE, LIMITS)
+STUDY = Study(make_pool, ARCHITECTURE, LIMITS, ENVIRONMENT)
 
 
 def config(game, variant="plain", total_steps=1_000_000, choice=None):
@@ -99,7 +100,7 @@ def config(game, variant="plain", total_steps=1_000_000, choice=None):
 
 
 def _unit(game, variant, seed, total_steps, choice=None):
-    settings = dataclasses.asdict(config(game, variant, total_steps, choice))
+    settings = config(game, variant, total_steps, choice).settings()
     unit = {"experiment": "minatar", "game": game, "variant": variant, "seed": seed, "max_game_steps": MAX_STEPS}
     return unit | ({"choice": choice} if choice else {}) | {"settings": settings}
 

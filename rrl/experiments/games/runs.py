@@ -15,10 +15,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rrl.experiments.store import unit_key
+from rrl.experiments.store import RunStore, unit_key
 from rrl.packing import pack_array
 from rrl.pqn.atari import play
 from rrl.pqn.config import PQNConfig
+from rrl.pqn.files import replace_durably
+from rrl.pqn.mixed import usable
 from rrl.pqn.network import Architecture, StackedQNetwork, greedy_actions, quantise, require_torch
 from rrl.pqn.train import Trainer, train
 
@@ -45,11 +47,18 @@ class Study(NamedTuple):
         Of the network.
     limits : dict
         `max_steps` and `patience` of greedy games, see `rrl.pqn.atari.play`.
+    environment : dict
+        Settings of the environments, for the records.
+    noise : float
+        Chance of a random action in the games that evaluate a run: where nothing else is random in an environment,
+        greedy games repeat each other.
     """
 
     make_env: Callable
     architecture: Architecture
     limits: dict
+    environment: dict
+    noise: float = 0.0
 
 
 def variant_settings(games, game, variant):
@@ -64,7 +73,7 @@ def variant_settings(games, game, variant):
 def greedy_policy(network, theta, configs, noise=None):
     """Greedy actions as in training (rounded outputs, ties to the lowest index), for a pool.
 
-    `noise` = (probability, generator) replaces some actions by random ones.
+    `noise` = (probability, one generator a run) replaces some actions by random ones.
     """
     torch = require_torch()
     steps = [c.grid_step * c.round_acting for c in configs]
@@ -76,9 +85,12 @@ def greedy_policy(network, theta, configs, noise=None):
             q = quantise(network(theta, batch), steps)
         actions = greedy_actions(q).cpu().numpy().ravel()
         if noise:
-            probability, rng = noise
-            random = rng.integers(network.n_actions, size=len(actions))
-            actions = np.where(rng.random(len(actions)) < probability, random, actions)
+            probability, generators = noise
+            size = len(actions) // len(configs)
+            random, chance = zip(
+                *[(rng.integers(network.n_actions, size=size), rng.random(size)) for rng in generators]
+            )
+            actions = np.where(np.concatenate(chance) < probability, np.concatenate(random), actions)
         return actions
 
     return act
@@ -89,6 +101,10 @@ def network_path(folder, unit):
     return Path(folder) / "networks" / f"{unit_key(unit)}.safetensors"
 
 
+def _network_digest(row):
+    return hashlib.sha256(row.cpu().numpy().tobytes()).hexdigest()
+
+
 def _save_network(folder, unit, row):
     from safetensors.torch import save_file
 
@@ -96,18 +112,36 @@ def _save_network(folder, unit, row):
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_suffix(f".{os.getpid()}.part")
     save_file({"theta": row.cpu().contiguous()}, part)
-    os.replace(part, path)
-    return hashlib.sha256(row.cpu().numpy().tobytes()).hexdigest()
+    replace_durably(part, path)
+    return _network_digest(row)
 
 
 def load_network(folder, unit):
-    """Parameters (P,) of a trained unit."""
+    """Parameters (P,) of a trained unit.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the network is gone: networks are no part of the records.
+    ValueError
+        If it is damaged, or not the one that the run's record names.
+    """
+    from safetensors import SafetensorError
     from safetensors.torch import load_file
 
     path = network_path(folder, unit)
     if not path.exists():
-        raise FileNotFoundError(f"no network {path.name} in {path.parent}: train that run again to have it")
-    return load_file(path)["theta"]
+        raise FileNotFoundError(
+            f"no network {path.name} in {path.parent}: train that run again, in another folder (here its record stands)"
+        )
+    try:
+        theta = load_file(path)["theta"]
+    except (SafetensorError, KeyError) as error:
+        raise ValueError(f"{path} is damaged or no network: {error}") from error
+    record = RunStore(folder).load(unit)
+    if record is None or record["result"]["network_sha256"] != _network_digest(theta):
+        raise ValueError(f"{path} is not the network whose SHA-256 stands in the record of its run")
+    return theta
 
 
 def checkpoint_path(folder, batch):
@@ -129,18 +163,20 @@ def train_units(study, batch, *, folder, device="cpu", conv=None, n_threads=0, d
     checkpoint.parent.mkdir(parents=True, exist_ok=True)
     pool = functools.partial(study.make_env, game, n_threads=n_threads)
     trainer = Trainer(runs, pool, architecture=study.architecture, device=device, conv=conv)
-    start, first = time.monotonic(), trainer.iteration
+    start = time.monotonic()
 
     def log(t):
         if log_every and t.iteration % log_every == 0:
-            speed = (t.iteration - first) * t.config.n_envs * t.config.n_steps * t.n_runs
             means = [round(float(np.mean([s for _, s in g[-LAST_GAMES:]])), 2) if g else None for g in t.games]
-            report = {"step": t.step_count(), "run_steps_a_second": round(speed / (time.monotonic() - start))}
+            report = {"game": game, "runs": [f"{u['variant']} {u['seed']}" for u in batch], "step": t.step_count()}
+            report |= {"run_steps_a_processor_second": round(t.step_count() * t.n_runs / t.seconds)}
             print(json.dumps(report | {"means": means} | t.curve[-1]), flush=True)
 
     complete = train(trainer, checkpoint=checkpoint, deadline=deadline, after=log, progress=not log_every)
     seconds = time.monotonic() - start
-    policy = greedy_policy(trainer.network, trainer.theta, trainer.configs)
+    # The same luck for every run, whatever it is trained with.
+    noise = (study.noise, [np.random.default_rng([2, 26]) for _ in runs]) if study.noise else None
+    policy = greedy_policy(trainer.network, trainer.theta, trainer.configs, noise)
     n = trainer.config.n_envs
     # One game in each of its environments: a new Atari pool takes a fifth of a second for each of them.
     seeds = np.tile(np.random.default_rng([2, 25]).integers(2**31 - 1, size=n), len(runs))
@@ -165,19 +201,25 @@ def train_units(study, batch, *, folder, device="cpu", conv=None, n_threads=0, d
             },
             "evaluation": {
                 "policy": "greedy",
+                "noise": study.noise,
                 **study.limits,
+                "seeds": seeds[own],
                 "scores": games.scores[own],
                 "truncated": games.truncated[own],
                 "lengths": [len(a) for a in games.actions[own]],
+                "actions": [pack_array(a) for a in games.actions[own]],
             },
+            "environment": study.environment,
+            "precision": ", ".join(trainer.precisions),
             "network_sha256": _save_network(folder, unit, trainer.theta[k]),
             "device": str(trainer.device),
             "conv": trainer.network.conv,
             "tf32": {"conv": torch.backends.cudnn.allow_tf32, "matmul": torch.backends.cuda.matmul.allow_tf32},
             "trained_together": len(batch),
             "train_seconds": round(seconds, 1),
+            "processor_seconds": round(trainer.seconds, 1),
         }
-    checkpoint.unlink()
+    checkpoint.unlink(missing_ok=True)  # another writer may have finished these runs
 
 
 def config_of(unit):
@@ -186,36 +228,50 @@ def config_of(unit):
     return PQNConfig(**{**settings, "adam_betas": tuple(settings["adam_betas"])})
 
 
+def _network(study, unit, shape, device):
+    """The network of a trained unit, for observations of `shape`, and the precision that it has here."""
+    precision = usable(config_of(unit).precision, require_torch().device(device))
+    n_actions = study.make_env(unit["game"], 1).n_actions
+    return StackedQNetwork(1, shape, n_actions, study.architecture, precision=precision)
+
+
 def player(study, unit, folder, *, noise, rng, device="cpu"):
     """The greedy policy of a trained unit, for `play`; with probability `noise` an action is random."""
     theta = load_network(folder, unit)[None].to(device)
-    pool = study.make_env(unit["game"], 1)
-    network = StackedQNetwork(1, pool.observation_shape, pool.n_actions, study.architecture)
-    return greedy_policy(network, theta, [config_of(unit)], (noise, rng))
+    network = _network(study, unit, study.make_env(unit["game"], 1).observation_shape, device)
+    return greedy_policy(network, theta, [config_of(unit)], (noise, [rng]))
 
 
-def holdout_unit(unit, states):
+def holdout_unit(unit, states, kind="holdout"):
     """The unit that takes a trained unit's Q-values on a `Holdout`."""
     names = {key: unit[key] for key in ("game", "variant", "seed")}
-    return {"experiment": f"{unit['experiment']}-holdout", "run": unit_key(unit), "holdout": states.digest, **names}
+    return {"experiment": f"{unit['experiment']}-{kind}", "run": unit_key(unit), "holdout": states.digest, **names}
 
 
 def q_values(study, unit, *, trained, states, folder, device="cpu"):
-    """Unrounded Q-values of a trained unit on the hold-out states, and its agreement with the expert."""
+    """Unrounded Q-values of a trained unit on the hold-out states, and its agreement with the expert.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError
+        See `load_network`; also if a Q-value is not finite.
+    """
     torch = require_torch()
     run = trained[unit["run"]]
-    n_actions = study.make_env(unit["game"], 1).n_actions
-    network = StackedQNetwork(1, states.observations.shape[1:], n_actions, study.architecture)
     theta = load_network(folder, run)[None].to(device)
+    network = _network(study, run, states.observations.shape[1:], device)
     with torch.no_grad():
         parts = [network(theta, part[None])[0].cpu() for part in np.array_split(states.observations, 16)]
     q = torch.cat(parts).numpy()
+    if not np.isfinite(q).all():
+        raise ValueError(f"the network {network_path(folder, run)} gives Q-values that are not finite")
     settings = config_of(run)
     actions = quantise(q, settings.grid_step * settings.round_acting).argmax(1)
     return {
         "q": pack_array(q),
         "actions": pack_array(actions.astype(np.int8)),
         "agreement_with_expert": float((actions == states.actions).mean()),
+        "precision": network.precision,
         "source": states.source,
         "details": states.details,
     }

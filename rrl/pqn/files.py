@@ -1,0 +1,74 @@
+"""Tensors on disk: a file is whole and what was written, or it is refused."""
+
+import hashlib
+import json
+import os
+from pathlib import Path
+
+__all__ = ["DamagedFile", "load_tensors", "replace_durably", "save_tensors"]
+
+
+class DamagedFile(ValueError):
+    """A file of tensors is cut, altered, or not of this kind."""
+
+
+def replace_durably(part, path):
+    """Give a finished file its name, after its bytes have reached the disk."""
+    with open(part, "rb") as file:
+        os.fsync(file.fileno())
+    os.replace(part, path)
+
+
+def _digest(tensors, header):
+    """SHA-256 of names, shapes, types and bytes of tensors, and of a text."""
+    digest = hashlib.sha256(header.encode())
+    for name in sorted(tensors):
+        array = tensors[name].numpy()
+        digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()
+
+
+def save_tensors(path, tensors, header):
+    """Write tensors and plain JSON with a digest of both (safetensors, no pickle): beside, flushed, then renamed.
+
+    Parameters
+    ----------
+    path : path
+    tensors : dict of str to torch tensor
+    header : dict
+    """
+    from safetensors.torch import save_file
+
+    path = Path(path)
+    part = path.with_suffix(f".{os.getpid()}.part")
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    text = json.dumps(header)
+    save_file(tensors, part, metadata={"rrl": text, "sha256": _digest(tensors, text)})
+    replace_durably(part, path)
+
+
+def load_tensors(path):
+    """What `save_tensors` wrote.
+
+    Returns
+    -------
+    (dict of str to torch tensor, dict)
+
+    Raises
+    ------
+    FileNotFoundError
+    DamagedFile
+        Unless tensors and header are those that were written.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            tensors = {key: file.get_tensor(key) for key in file.keys()}
+    except (SafetensorError, IsADirectoryError) as error:
+        raise DamagedFile(f"{path} is no whole file of tensors: {error}") from error
+    if metadata.get("sha256") != _digest(tensors, metadata.get("rrl", "")):
+        raise DamagedFile(f"{path} does not hold what was written: its digest differs")
+    return tensors, json.loads(metadata["rrl"])

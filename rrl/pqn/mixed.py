@@ -1,0 +1,107 @@
+"""A Q-network in mixed precision, for CPUs with instructions for bfloat16.
+
+Products of convolutions and hidden dense layers take bfloat16 numbers and add them up in float32; what passes between
+layers is bfloat16, LayerNorm's sums are float32. The last layer is float32, so that Q-values of a network that does
+not round them have no ties. Pixels 0 to 255 are exact in bfloat16: their scale goes into the first weights.
+Channels come last in memory, the order in which these products are fastest.
+"""
+
+import functools
+import platform
+import warnings
+from pathlib import Path
+
+__all__ = ["has_bfloat16", "laid_out", "pixels", "q_values", "usable"]
+
+
+@functools.cache
+def has_bfloat16():
+    """Whether this processor multiplies bfloat16 numbers; False where the system (not Linux) does not tell."""
+    import torch
+
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return False
+    # The word is "flags" on x86, "Features" on ARM.
+    flags = next((set(line.split()) for line in lines if line.lower().startswith(("flags", "features"))), set())
+    wanted = {"bf16"} if platform.machine() in ("aarch64", "arm64") else {"avx512_bf16", "amx_bf16"}
+    return bool(flags & wanted) and torch.backends.mkldnn.is_available()
+
+
+def usable(precision, device):
+    """The precision that a run can have on a device of torch; a warning where it is not the one asked for."""
+    if precision == "float32" or (device.type == "cpu" and has_bfloat16()):
+        return precision
+    place = "this processor has no bfloat16 products" if device.type == "cpu" else f"bfloat16 is not for {device.type}"
+    warnings.warn(f"{place}: float32 is used in place of {precision}", stacklevel=3)
+    return "float32"
+
+
+def pixels(observations):
+    """Observations of one run, uint8 (B, channels, height, width), as bfloat16 (B, height, width, channels)."""
+    import torch
+
+    return observations.permute(0, 2, 3, 1).contiguous().to(torch.bfloat16)
+
+
+def laid_out(p, architecture):
+    """One run's float32 parameters as the products take them.
+
+    Parameters
+    ----------
+    p : dict of str to torch tensor
+        As `StackedQNetwork.parameters` names them, without the runs' dimension.
+    architecture : Architecture
+
+    Returns
+    -------
+    dict of str to torch tensor
+    """
+    import torch
+
+    laid = dict(p)
+    if architecture.scale != 1:
+        first = "conv0" if architecture.convs else "dense0"
+        laid[f"{first}.weight"] = p[f"{first}.weight"] / architecture.scale
+    for i in range(len(architecture.convs)):
+        weight = laid[f"conv{i}.weight"].to(torch.bfloat16, memory_format=torch.channels_last)
+        laid |= {f"conv{i}.weight": weight, f"conv{i}.bias": p[f"conv{i}.bias"].to(torch.bfloat16)}
+        for name in ("scale", "shift"):
+            laid[f"conv{i}.{name}"] = p[f"conv{i}.{name}"].permute(1, 2, 0).contiguous()
+    for i in range(len(architecture.dense)):
+        for name in ("weight", "bias"):
+            laid[f"dense{i}.{name}"] = laid[f"dense{i}.{name}"].to(torch.bfloat16)
+    return laid
+
+
+def q_values(laid, x, architecture):
+    """Q-values of one run.
+
+    Parameters
+    ----------
+    laid : dict of str to torch tensor
+        From `laid_out`.
+    x : torch tensor, shape (B, height, width, channels)
+        From `pixels`.
+    architecture : Architecture
+
+    Returns
+    -------
+    torch tensor of float32, shape (B, A)
+    """
+    import torch
+
+    functional = torch.nn.functional
+
+    def norm(y, name):
+        return functional.layer_norm(y, y.shape[1:], laid[f"{name}.scale"], laid[f"{name}.shift"]).relu_()
+
+    for i, (_, _, stride) in enumerate(architecture.convs):
+        y = functional.conv2d(x.permute(0, 3, 1, 2), laid[f"conv{i}.weight"], laid[f"conv{i}.bias"], stride)
+        x = norm(y.permute(0, 2, 3, 1).contiguous(), f"conv{i}")
+    # The dense weights are in the order of (channels, height, width).
+    x = x.permute(0, 3, 1, 2).flatten(1)
+    for i in range(len(architecture.dense)):
+        x = norm(functional.linear(x, laid[f"dense{i}.weight"], laid[f"dense{i}.bias"]), f"dense{i}")
+    return functional.linear(x.float(), laid["head.weight"], laid["head.bias"])
