@@ -11,9 +11,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+from rrl import __version__
+
 __all__ = ["clock_seconds", "provenance"]
 
-PACKAGES = ("rrl", "numpy", "scipy", "scikit-learn", "torch", "gymnasium", "ale-py", "minari", "d3rlpy", "numba")
+PACKAGES = ("numpy", "scipy", "scikit-learn", "torch", "gymnasium", "ale-py", "minari", "d3rlpy", "numba")
 
 
 def _git(*arguments):
@@ -49,7 +51,7 @@ def provenance():
 
     `RunStore` adds ``started`` (UTC) and ``seconds``, the time that the unit (or its batch so far) took.
     """
-    versions = {"python": platform.python_version()}
+    versions = {"python": platform.python_version(), "rrl": __version__}
     for package in PACKAGES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             versions[package] = importlib.metadata.version(package)

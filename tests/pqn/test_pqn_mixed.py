@@ -223,7 +223,7 @@ def test_a_damaged_checkpoint_is_set_aside(damage, tmp_path, capsys):
     half.save(path)
     bad = damage(path.read_bytes())
     path.write_bytes(bad)
-    with pytest.raises(DamagedFile, match="whole file of tensors|digest differs"):
+    with pytest.raises(DamagedFile, match=r"whole file of tensors|digest differs"):
         half.load(path)
     assert train(rest, checkpoint=path) and torch.equal(rest.theta, whole.theta)
     (aside,) = tmp_path.glob("*.corrupt")
