@@ -25,8 +25,15 @@ from .replicability import (
     modal_share,
     pairwise_share,
 )
-from .certify import Certificate, CertificationLaw, anytime_limits, certification_law, certify_replicability
-from .pilot import PilotBinWidth, pilot_bin_width
+from .certify import (
+    Certificate,
+    CertificationLaw,
+    anytime_limits,
+    certification_law,
+    certify_replicability,
+    least_pairs,
+)
+from .pilot import PilotBinWidth, PilotWarning, pilot_bin_width
 
 __version__: str
 __all__ = [
@@ -37,6 +44,7 @@ __all__ = [
     "LSVIUCBResult",
     "LinearMDP",
     "PilotBinWidth",
+    "PilotWarning",
     "RandomFourierFeatures",
     "ReplicabilityEstimate",
     "ReplicableFittedQ",
@@ -54,6 +62,7 @@ __all__ = [
     "fingerprint",
     "g_optimal_design",
     "hypergrid_round",
+    "least_pairs",
     "modal_share",
     "pairwise_share",
     "pilot_bin_width",

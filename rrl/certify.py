@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import betainc, betaincc, betaln, xlog1py, xlogy
+from scipy.special import betainc, betaincc, betaln, rel_entr, xlog1py, xlogy
 
 from ._checks import check_measurement, check_probability
 from .replicability import pairs_disagree
@@ -21,6 +21,7 @@ __all__ = [
     "anytime_limits",
     "certification_law",
     "certify_replicability",
+    "least_pairs",
 ]
 
 #: Both parameters of the prior of the bets.
@@ -67,6 +68,8 @@ def anytime_limits(n_disagree, n_pairs, confidence=0.95):
 
     Unlike :func:`rrl.clopper_pearson`, which is valid for a number of pairs fixed beforehand, the
     running limits cover the true value at every n at once, so one may stop whenever one likes.
+    The values against which no bet has won are an interval, since the evidence of chapter 12 grows
+    with the distance of a value from the share (its lemma on the wealth).
 
     Parameters
     ----------
@@ -272,3 +275,47 @@ def certification_law(true_rho, rho, *, confidence=0.95, max_pairs=10_000):
         running[n] = chance.sum()
     replicable, not_replicable = claims.tolist()
     return CertificationLaw(replicable, not_replicable, float(running[-1]), float(running[:-1].sum()), running)
+
+
+def least_pairs(true_rho, rho, *, confidence=0.95):
+    """Mean number of pairs below which no test can settle whether an algorithm is rho-replicable.
+
+    For every test, sequential or not, that claims falsely with probability at most delta = 1 -
+    confidence whatever the truth, and claims the truth at `true_rho` with probability at least
+    `confidence`: its mean number of pairs there is at least kl(1 - delta, delta) / kl(true_rho, rho),
+    where kl(p, q) = p log(p/q) + (1 - p) log((1 - p) / (1 - q)) (chapter 12).
+
+    Parameters
+    ----------
+    true_rho : float
+        Probability of a disagreement, in [0, 1].
+    rho : float
+        The value to settle, in (0, 1).
+    confidence : float, default=0.95
+        One minus the probability of a false claim.
+
+    Returns
+    -------
+    float
+        Infinite if `true_rho` is `rho`; 0 for a confidence of at most 1/2, which a toss of a coin has.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range.
+
+    Examples
+    --------
+    >>> from rrl import certification_law, least_pairs
+    >>> round(least_pairs(0.02, 0.1)), round(certification_law(0.02, 0.1).mean_pairs)
+    (52, 66)
+    """
+    check_probability(rho=rho, confidence=confidence)
+    if not 0 <= true_rho <= 1:
+        raise ValueError(f"true_rho must lie in [0, 1], got {true_rho!r}")
+    if confidence <= 0.5:
+        return 0.0
+    if true_rho == rho:
+        return float("inf")
+    apart = rel_entr(true_rho, rho) + rel_entr(1 - true_rho, 1 - rho)
+    return float((2 * confidence - 1) * np.log(confidence / (1 - confidence)) / apart)

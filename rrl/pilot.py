@@ -1,5 +1,6 @@
 """Choosing the bin width from a pilot sample, such that laboratories with pilots of their own agree on it."""
 
+import warnings
 from dataclasses import dataclass
 from numbers import Integral, Real
 
@@ -11,13 +12,21 @@ from .mdp.counts import as_counts
 from .randomness import shared_uniform
 from .theory.rounding import disagreement_probability
 
-__all__ = ["PilotBinWidth", "pilot_bin_width"]
+__all__ = ["PilotBinWidth", "PilotWarning", "pilot_bin_width"]
 
 #: Every resample meets this many others as a pair: nearly all that pairs of all with all would tell.
 NEIGHBOURS = 8
 
 #: Parts of the pilot whose own answers show how much another pilot's answer would differ.
 PARTS = 8
+
+
+#: What the search for a width and the sum of the two predictions may be off by, relative to rho.
+TOLERANCE = 1e-5
+
+
+class PilotWarning(UserWarning):
+    """The pilot predicts more disagreement than was asked for, and no width can mend it."""
 
 
 @dataclass(frozen=True)
@@ -35,13 +44,16 @@ class PilotBinWidth:
         Predicted probability that two runs with `bin_width` have different codes.
     width_risk : float
         Predicted probability that another laboratory's pilot leads to another width; 0 for a pilot
-        that is shared. The two together predict the whole disagreement.
+        that is shared, 1 for one too small to tell. The two together predict the whole disagreement.
+    reached : bool
+        Whether that sum is at most the rho asked for; a :class:`PilotWarning` tells where it is not.
     """
 
     bin_width: float
     smallest: float
     predicted: float
     width_risk: float
+    reached: bool
 
 
 def _smallest_width(estimate, counts, n_samples, target, n_resamples, rng):
@@ -77,8 +89,10 @@ def pilot_bin_width(
     With `shared_seed`: each laboratory has a pilot of its own, which may be its whole sample. The
     width is then rounded up to the shared list ``ratio ** (k + u)``, k any integer and u drawn from the
     shared seed, on which laboratories differ with probability
-    min(1, abs(log(width_1 / width_2)) / log(ratio)). Half of rho is kept for that; the other half
-    determines the width.
+    min(1, abs(log(width_1 / width_2)) / log(ratio)). Half of rho determines the width. The other half
+    is left for laboratories that differ on the list, but no width can enforce it: it takes rows enough,
+    resamples enough, or a larger ratio. The function estimates that risk, and where the two parts
+    together exceed rho it says so with a :class:`PilotWarning` and in the field `reached`.
 
     Neither is a guarantee of Definition 2.2, which speaks of every distribution: the prediction is as
     good as the pilot is like the data. Check it with :func:`rrl.certify_replicability`.
@@ -115,6 +129,11 @@ def pilot_bin_width(
     ValueError
         If an argument is out of its range, the estimate is not finite, or it does not vary.
 
+    Warns
+    -----
+    PilotWarning
+        If the predicted disagreement, `predicted` + `width_risk`, is more than rho.
+
     Examples
     --------
     >>> import numpy as np
@@ -129,6 +148,8 @@ def pilot_bin_width(
     ... )
     >>> round(pilot.bin_width, 2)  # normal theory: 2 sqrt(0.3 * 0.7 / (pi * 10_000)) / 0.1 = 0.052
     0.05
+    >>> pilot.reached
+    True
     """
     check_probability(rho=rho)
     check_rng(rng)
@@ -147,9 +168,9 @@ def pilot_bin_width(
     if shared_seed is not None:
         check_seed(shared_seed)
         check_key(key)
-        rho = rho / 2
 
-    smallest, gaps = _smallest_width(estimate, counts, n_samples, rho, n_resamples, rng)
+    target = rho if shared_seed is None else rho / 2
+    smallest, gaps = _smallest_width(estimate, counts, n_samples, target, n_resamples, rng)
     if smallest == 0:
         raise ValueError("the estimate is the same for every resample of the pilot: any bin width would do")
     width, risk = smallest, 0.0
@@ -159,9 +180,18 @@ def pilot_bin_width(
         parts = rng.multinomial(counts, np.full(PARTS, 1 / PARTS)).T
         # A part has an eighth of the rows and of the resamples, so the mean of eight varies as the whole does.
         few = max(8, n_resamples // PARTS)
-        ways = [_smallest_width(estimate, part, n_samples, rho, few, rng)[0] if part.any() else 0.0 for part in parts]
+        ways = [part.any() and _smallest_width(estimate, part, n_samples, target, few, rng)[0] for part in parts]
         with np.errstate(divide="ignore", invalid="ignore"):
             error = np.std(np.log(ways), ddof=1) / np.sqrt(PARTS)
         # Two normal answers differ by 2 error / sqrt(pi) in the mean; a part without any spread tells nothing.
         risk = float(min(1.0, 2 * error / np.sqrt(np.pi) / np.log(ratio))) if np.isfinite(error) else 1.0
-    return PilotBinWidth(width, float(smallest), float(disagreement_probability(gaps, width).mean()), risk)
+    predicted = float(disagreement_probability(gaps, width).mean())
+    reached = predicted + risk <= rho * (1 + TOLERANCE)
+    if not reached:
+        warnings.warn(
+            f"the pilot predicts a disagreement of {predicted:.3g} (predicted) + {risk:.3g} (width_risk), "
+            f"more than rho={rho!r}: share one pilot, or take more rows, more resamples or a larger ratio",
+            PilotWarning,
+            stacklevel=2,
+        )
+    return PilotBinWidth(width, float(smallest), predicted, risk, reached)

@@ -7,7 +7,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.special import betainc
 
-from rrl import anytime_limits, certification_law, certify_replicability, estimate_replicability
+from rrl import anytime_limits, certification_law, certify_replicability, estimate_replicability, least_pairs
 from rrl.certify import boundaries, log_evidence
 
 LEVEL = np.log(20)
@@ -67,6 +67,20 @@ def test_the_limits_hold_exactly_the_values_against_which_no_bet_has_won(k, n, c
             assert (below < level) == (p < high) and (above < level) == (p > low)
     mirrored = anytime_limits(n - k, n, confidence)
     assert mirrored == pytest.approx((1 - high, 1 - low), abs=1e-12)
+
+
+def test_the_evidence_against_a_value_grows_with_its_distance_from_the_share():
+    """So the values that no bet has refuted are an interval: every count of 60 pairs, and some of many pairs."""
+    grid = np.concatenate([np.logspace(-9, -1, 200), np.linspace(0.1, 0.9, 400), 1 - np.logspace(-1, -9, 200)])
+    for n in (*range(1, 61), 200, 1000, 10**5):
+        for k in {*range(min(n, 60)), n // 2, n - 1}:
+            p = grid[grid >= k / n]
+            with np.errstate(all="ignore"):
+                grows = log_evidence(k, n, p)[0]
+            if p.size > 1:
+                assert (np.diff(grows) > -1e-9 * np.maximum(1, np.abs(grows[1:]))).all(), (k, n)
+            nearer = grid[grid < k / n]
+            assert nearer.size == 0 or np.nanmax(log_evidence(k, n, nearer)[0]) <= 1e-9
 
 
 def test_one_pair_excludes_nothing_at_a_confidence_next_to_one():
@@ -136,6 +150,58 @@ def test_boundaries_are_what_the_evidence_says_at_every_count():
         wins = [np.flatnonzero(e >= np.log(10)) for e in (below, above)]
         assert low[n - 1] == (wins[0].max() if wins[0].size else -1)
         assert high[n - 1] == (wins[1].min() if wins[1].size else n + 1)
+
+
+# The fewest pairs that any test needs.
+
+
+def test_the_least_number_of_pairs_has_known_values():
+    """kl(0.95, 0.05) = 0.9 log 19; a truth of 0 differs from rho by -log(1 - rho)."""
+    assert least_pairs(0, 0.1) == pytest.approx(0.9 * np.log(19) / -np.log(0.9)) == pytest.approx(25.1517, abs=1e-4)
+    assert least_pairs(0.3, 0.2) == pytest.approx(least_pairs(0.7, 0.8))
+    assert least_pairs(0.3, 0.2) > least_pairs(0.3, 0.2, confidence=0.9)
+    assert least_pairs(0.1, 0.1) == np.inf and least_pairs(0.05, 0.1, confidence=0.5) == 0
+
+
+def test_a_test_that_may_err_on_both_sides_beats_the_limit_of_those_that_may_not():
+    """A 5% coin claims "not replicable" at once; else 28 pairs, all equal, claim "replicable".
+
+    Exact: at p <= rho only the coin claims falsely, at p > rho only 28 equal pairs do. At p = 0 the truth
+    is told with probability 0.95 after 26.6 pairs in the mean, below log(20) / kl(0, rho) = 28.4.
+    """
+    coin, rho, level = 0.05, 0.1, 0.05
+    n = int(np.ceil(np.log(level / (1 - coin)) / np.log1p(-rho)))
+    for p in (0, 0.05, 0.1, 0.1001, 0.3):
+        false = coin if p <= rho else (1 - coin) * (1 - p) ** n
+        assert false <= level + 1e-15
+    mean = (1 - coin) * n
+    power_one = np.log(1 / level) / -np.log1p(-rho)
+    assert (n, round(power_one, 1)) == (28, 28.4)
+    assert least_pairs(0, rho) < mean < power_one
+
+
+@pytest.mark.parametrize("confidence", [0.8, 0.95])
+@pytest.mark.parametrize("true_rho", [0.0, 0.03, 0.2, 0.4])
+def test_the_certificate_needs_more_than_the_least_number_and_not_much_more(true_rho, confidence):
+    law = certification_law(true_rho, 0.1, confidence=confidence, max_pairs=3000)
+    limit = least_pairs(true_rho, 0.1, confidence=confidence)
+    assert law.undecided < 1e-3 and limit < law.mean_pairs < 5 * limit
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((1.1, 0.1), "true_rho must lie in"),
+        ((np.nan, 0.1), "true_rho"),
+        ((0.1, 0.0), "rho must"),
+        ((0.1, 1.0), "rho must"),
+    ],
+)
+def test_the_least_number_refuses_bad_arguments(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        least_pairs(*arguments)
+    with pytest.raises(ValueError, match="confidence must lie"):
+        least_pairs(0.1, 0.2, confidence=1.0)
 
 
 # The measurement.

@@ -1,9 +1,11 @@
 """The pilot's bin width: closed forms, the shared list of widths, and laboratories with pilots of their own."""
 
+import warnings
+
 import numpy as np
 import pytest
 
-from rrl import hypergrid_round, pilot_bin_width, shared_uniform
+from rrl import PilotWarning, hypergrid_round, pilot_bin_width, shared_uniform
 from rrl.theory import disagreement_probability
 
 HEADS = np.array([0, 1])
@@ -13,11 +15,19 @@ def share(counts):
     return counts @ HEADS / counts.sum()
 
 
-def own_pilot(seed, shared_seed, **more):
-    """One laboratory: 1,000 tosses, which are their own pilot."""
+def own_pilot(seed, shared_seed, n_rows=1000, chance=0.3, **more):
+    """One laboratory: its tosses are their own pilot, and it does what a warning leaves it to do."""
     rng = np.random.default_rng(seed)
-    counts = rng.multinomial(1000, [0.7, 0.3])
-    return counts, pilot_bin_width(share, counts, rng=rng, shared_seed=shared_seed, **more)
+    counts = rng.multinomial(n_rows, [1 - chance, chance])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PilotWarning)
+        return counts, pilot_bin_width(share, counts, rng=rng, shared_seed=shared_seed, **more)
+
+
+def differ(labs, shared_seed):
+    """Whether two laboratories publish different widths or codes."""
+    codes = [hypergrid_round(share(c), p.bin_width, shared_seed=shared_seed).codes.item() for c, p in labs]
+    return labs[0][1].bin_width != labs[1][1].bin_width or codes[0] != codes[1]
 
 
 def test_a_coin_s_width_is_that_of_the_normal_law():
@@ -88,9 +98,7 @@ def test_laboratories_with_own_pilots_disagree_as_seldom_as_asked_and_as_predict
     rho, apart, risks, logs = 0.2, 0, [], []
     for pair in range(250):
         labs = [own_pilot((pair, lab), pair, rho=rho, n_resamples=96) for lab in range(2)]
-        rounded = [hypergrid_round(share(c), p.bin_width, shared_seed=pair) for c, p in labs]
-        same_width = labs[0][1].bin_width == labs[1][1].bin_width
-        apart += not (same_width and rounded[0].codes == rounded[1].codes)
+        apart += differ(labs, pair)
         risks += [p.width_risk for _, p in labs]
         logs += [np.log(p.smallest) for _, p in labs]
     assert apart <= acceptance(250, rho)[1]
@@ -105,8 +113,42 @@ def test_without_a_shared_list_no_two_pilots_give_one_width():
 
 def test_a_pilot_too_small_to_judge_its_own_error_says_so():
     """One toss of each kind: some eighth of the pilot has no spread, so nothing is known about the width."""
-    pilot = pilot_bin_width(share, [1, 1], rho=0.1, rng=np.random.default_rng(0), shared_seed=0)
-    assert pilot.width_risk == 1.0 and pilot.bin_width > 0
+    with pytest.warns(PilotWarning, match=r"\(predicted\) \+ 1 \(width_risk\), more than rho=0.1"):
+        pilot = pilot_bin_width(share, [1, 1], rho=0.1, rng=np.random.default_rng(0), shared_seed=0)
+    assert pilot.width_risk == 1.0 and pilot.bin_width > 0 and not pilot.reached
+
+
+def test_rare_rows_miss_rho_and_every_laboratory_is_told(acceptance):
+    """Five rare rows in 200 in the mean: 150 pairs of laboratories, rho = 0.2.
+
+    Were rho kept, so many pairs would be apart with probability 1e-6. A laboratory is not warned if its
+    rare rows happen to fall into all eight parts, which one in twenty must not.
+    """
+    apart, reached, seed = 0, [], 0
+    while len(reached) < 300:
+        seed += 1
+        try:
+            labs = [own_pilot((seed, lab), seed, 200, 5 / 200, rho=0.2, n_resamples=64) for lab in (0, 1)]
+        except ValueError:  # no rare row at all, which is refused
+            continue
+        apart += differ(labs, seed)
+        reached += [pilot.reached for _, pilot in labs]
+    assert apart > acceptance(150, 0.2)[1]
+    assert np.mean(reached) <= 0.05
+
+
+def test_a_pilot_that_suffices_is_seldom_warned_of(acceptance):
+    """60 laboratories of 10,000 tosses: if one in twenty were warned, more than allowed are with chance 1e-6."""
+    warned = sum(not own_pilot(lab, lab, 10_000, rho=0.2)[1].reached for lab in range(60))
+    assert warned <= acceptance(60, 0.05)[1]
+
+
+def test_a_pilot_that_is_shared_always_reaches_its_rho():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PilotWarning)
+        for seed in range(30):
+            pilot = pilot_bin_width(share, [95, 5], rho=0.2, rng=np.random.default_rng(seed), n_resamples=32)
+            assert pilot.reached and pilot.width_risk == 0
 
 
 @pytest.mark.parametrize(

@@ -59,6 +59,7 @@ TESTS = {
     "theory/lsvi": THEORY,
     "theory/lsvi_ucb": THEORY,
     "theory/sharper": THEORY,
+    "theory/bonus": THEORY,
     "pqn/targets": ("pqn/pqn",),
     "pqn/agreement": ("pqn/pqn_agreement",),
 }

@@ -29,7 +29,7 @@ const Calculator = (() => {
   function secondMoment({ d, t, epsilon, delta, rho }, version) {
     if (version === "sharper") {
       const tail = 1 + Math.sqrt(Math.log(1 / delta));
-      return product([t, 2], [(d * Math.sqrt(d * (d + 1))) / (2 * rho) + tail, 2], [epsilon, -2]);
+      return product([t, 2], [(d * Math.sqrt((d * (d + 3)) / 8)) / rho + tail, 2], [epsilon, -2]);
     }
     const rest = rho - 2 * delta;
     const dimension = version === "printed" ? [[8, 1], [d, 8]] : [[2, 1], [d, 2], [d ** 3 + rest, 2]];

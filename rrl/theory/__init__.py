@@ -5,11 +5,19 @@ statement hides a constant in Omega); ``version="corrected"`` is the repaired on
 named in the docstring. Nothing here looks at data.
 """
 
-from . import linear, lsvi, lsvi_ucb, rounding, sharper
+from . import bonus, linear, lsvi, lsvi_ucb, rounding, sharper
+from .bonus import *
 from .linear import *
 from .lsvi import *
 from .lsvi_ucb import *
 from .rounding import *
 from .sharper import *
 
-__all__ = [*rounding.__all__, *linear.__all__, *lsvi.__all__, *lsvi_ucb.__all__, *sharper.__all__]
+__all__ = [
+    *rounding.__all__,
+    *linear.__all__,
+    *lsvi.__all__,
+    *lsvi_ucb.__all__,
+    *bonus.__all__,
+    *sharper.__all__,
+]

@@ -12,7 +12,6 @@ from .linear import ridge_weight_bound
 
 __all__ = [
     "SamplePlan",
-    "bonus_ratio_limits",
     "design_plan",
     "ridge_disagreement_bound",
     "ridge_error_bound",
@@ -151,7 +150,10 @@ def ridge_plan(d, epsilon, delta, rho, penalty, label_bound=1.0, target_norm=Non
 
 
 def second_moment_disagreement_bound(d, n_samples, bin_width, t=1):
-    """Bound on the probability that two runs of Algorithm 3 differ, sqrt(d (d + 1) / N) t / alpha.
+    """Bound on the probability that two runs of Algorithm 3 differ, sqrt(d (d + 3) / (2 N)) t / alpha.
+
+    From the mean Frobenius distance of two estimates, at most sqrt(2 / N) t, and from the triangle that
+    is rounded: its absolute entries sum to at most sqrt(d (d + 3)) / 2 times that (Appendix B).
 
     Parameters
     ----------
@@ -172,11 +174,11 @@ def second_moment_disagreement_bound(d, n_samples, bin_width, t=1):
     Examples
     --------
     >>> from rrl.theory import second_moment_disagreement_bound
-    >>> round(second_moment_disagreement_bound(3, 12 * 10**4, 0.1), 12)
+    >>> round(second_moment_disagreement_bound(3, 9 * 10**4, 0.1), 12)
     0.1
     """
     check_positive(d=d, n_samples=n_samples, bin_width=bin_width, t=t)
-    return float(np.sqrt(d * (d + 1) / n_samples) * t / bin_width)
+    return float(np.sqrt(d * (d + 3) / (2 * n_samples)) * t / bin_width)
 
 
 def second_moment_error_bound(n_samples, delta, t=1):
@@ -214,7 +216,7 @@ def second_moment_plan(d, epsilon, delta, rho, t=1):
 
     The smallest N for which some width alpha has d alpha / 2 + :func:`second_moment_error_bound` <= eps
     and :func:`second_moment_disagreement_bound` <= rho:
-    N = t^2 ((d sqrt(d (d + 1)) / (2 rho) + 1 + sqrt(log(1/delta))) / eps)^2.
+    N = t^2 ((d sqrt(d (d + 3) / 8) / rho + 1 + sqrt(log(1/delta))) / eps)^2.
 
     Parameters
     ----------
@@ -233,7 +235,7 @@ def second_moment_plan(d, epsilon, delta, rho, t=1):
     --------
     >>> from rrl.theory import second_moment_plan
     >>> f"{second_moment_plan(8, 0.1, 0.01, 0.1).n_samples:.2g}"
-    '1.2e+07'
+    '7.2e+06'
     """
     check_positive(d=d, epsilon=epsilon)
     check_probability(rho=rho)
@@ -274,33 +276,6 @@ def design_plan(d, k, epsilon, delta, rho, label_bound=1.0):
     noise = k * d * (label_bound / epsilon) ** 2
     tail = (1 + np.sqrt(2 * np.log(1 / delta))) ** 2
     return SamplePlan(float(noise * max(2 * d**2 / rho**2, 4 * tail)), float(epsilon / np.sqrt(d)))
-
-
-def bonus_ratio_limits(kappa):
-    """Smallest and largest ratio of two bonuses whose matrices differ by at most kappa lambda.
-
-    (1 + kappa)^(-1/2) and (1 - kappa)^(-1/2): in place of Lemma D.2's difference, which is large where
-    both bonuses are.
-
-    Parameters
-    ----------
-    kappa : float
-        Spectral norm of the symmetric error over the smallest eigenvalue lambda, in [0, 1).
-
-    Returns
-    -------
-    (float, float)
-
-    Examples
-    --------
-    >>> from rrl.theory import bonus_ratio_limits
-    >>> low, high = bonus_ratio_limits(0.5)
-    >>> round(low**-2, 12), round(high**-2, 12)
-    (1.5, 0.5)
-    """
-    if not 0 <= kappa < 1:
-        raise ValueError(f"kappa must lie in [0, 1), got {kappa!r}")
-    return (1 + kappa) ** -0.5, (1 - kappa) ** -0.5
 
 
 def unequal_bin_widths(spread, bin_width):

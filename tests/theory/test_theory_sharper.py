@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
-from rrl import theory
+from rrl import project_psd, theory
 
 # Plans: the smallest N for which some width keeps both promises.
 
@@ -44,7 +44,7 @@ def test_the_plans_closed_forms():
     plan = theory.ridge_plan(d, epsilon, delta, rho, penalty, Y, norm)
     assert plan.n_samples == pytest.approx((root / (penalty * epsilon)) ** 2)
     assert plan.bin_width == pytest.approx(np.sqrt(2 * d) * Y / (penalty * rho * np.sqrt(plan.n_samples)))
-    root = d * np.sqrt(d * (d + 1)) / (2 * rho) + 1 + np.sqrt(np.log(1 / delta))
+    root = d * np.sqrt(d * (d + 3) / 8) / rho + 1 + np.sqrt(np.log(1 / delta))
     assert theory.second_moment_plan(d, epsilon, delta, rho, 2).n_samples == pytest.approx((2 * root / epsilon) ** 2)
     safe = theory.ridge_error_bound(100, delta, penalty, Y)
     assert safe == theory.ridge_error_bound(100, delta, penalty, Y, Y / (2 * np.sqrt(penalty)))
@@ -87,12 +87,29 @@ def test_the_second_moment_bounds_hold_and_their_mean_part_is_nearly_reached():
         assert (error > theory.second_moment_error_bound(n, delta)).mean() <= delta
 
 
+def test_the_triangle_that_is_rounded_differs_by_nearly_as_much_as_its_bound_says():
+    """Inputs of random signs: all variance is off the diagonal. 400 pairs, relative error below 1%."""
+    d, n = 32, 2000
+    rng = np.random.default_rng(4)
+    X = rng.choice([-1.0, 1.0], size=(4 * d, d)) / np.sqrt(d)
+    share = rng.multinomial(n, np.full(len(X), 1 / len(X)), size=(2, 400)) / n
+    one, two = (s @ np.einsum("ki,kj->kij", X, X)[:, *np.triu_indices(d)] for s in share)
+    mean = np.abs(one - two).sum(axis=1).mean()
+    bound = theory.second_moment_disagreement_bound(d, n, 1.0)
+    assert 0.7 * bound < mean < bound  # normal entries: sqrt(2 / pi) of the root mean square
+    assert theory.second_moment_disagreement_bound(1, n, 1.0) == pytest.approx(np.sqrt(2 / n))  # one entry
+
+
 # The ratio of bonuses, unequal bins, weights.
+
+
+def bonuses(one, two, phi):
+    return (np.sqrt(phi @ np.linalg.solve(m, phi)) for m in (one, two))
 
 
 @pytest.mark.parametrize("kappa", [0.0, 0.3, 0.95])
 def test_bonus_ratios_stay_inside_their_limits_and_reach_them(kappa):
-    low, high = theory.bonus_ratio_limits(kappa)
+    low, high = theory.bonus_ratio_limits(kappa, projected=False)
     rng = np.random.default_rng(2)
     for sign, limit in ((1, low), (-1, high)):
         assert (0.2 + sign * kappa * 0.2) ** -0.5 / 0.2**-0.5 == pytest.approx(limit)
@@ -100,8 +117,41 @@ def test_bonus_ratios_stay_inside_their_limits_and_reach_them(kappa):
         a, e, phi = rng.normal(size=(3, 3)), rng.normal(size=(3, 3)), rng.normal(size=3)
         e = (e + e.T) * kappa * 0.2 / np.linalg.norm(e + e.T, 2)
         gram = 0.2 * np.eye(3) + a @ a.T * 10 ** rng.uniform(-4, 0)
-        one, two = (np.sqrt(phi @ np.linalg.solve(m, phi)) for m in (gram + e, gram))
+        one, two = bonuses(gram + e, gram, phi)
         assert low * (1 - 1e-9) <= one / two <= high * (1 + 1e-9)
+
+
+def test_after_the_projection_no_error_is_too_large_for_the_ratio_and_the_difference_is_linear():
+    """Errors of up to 30 lambda, two matrices in three of rank below d; both limits are reached."""
+    rng, closest, beyond = np.random.default_rng(5), np.zeros(3), 0
+    for _ in range(4000):
+        d, penalty = int(rng.integers(1, 5)), 10 ** rng.uniform(-4, 0.3)
+        a = rng.normal(size=(d, int(rng.integers(0, d + 1)))) * np.sqrt(penalty * 10 ** rng.uniform(-4, 1))
+        turn = np.linalg.qr(rng.normal(size=(d, d)))[0]
+        error = (turn * rng.uniform(-1, 1, d)) @ turn.T * penalty * 10 ** rng.uniform(-2, 1.5)
+        plain, other = a @ a.T, project_psd(a @ a.T + error)
+        gap = np.linalg.norm(plain - other, 2)
+        if gap < 1e-6 * penalty:
+            continue
+        kappa = gap / penalty
+        low, high = theory.bonus_ratio_limits(kappa)
+        phi = rng.normal(size=d)
+        phi /= np.linalg.norm(phi)
+        one, two = bonuses(other + penalty * np.eye(d), plain + penalty * np.eye(d), phi)
+        found = low / (one / two), one / two / high, abs(one - two) / theory.bonus_difference_bound(gap, penalty)
+        assert max(found) <= 1 + 1e-6
+        closest, beyond = np.maximum(closest, found), beyond + (kappa > 1)
+    assert closest.min() > 0.98 and beyond > 500
+
+
+def test_what_the_projection_is_worth():
+    """Optimism and the sum of bonuses cost (1 + kappa) together; a factor 2 takes kappa = 3, not 3/4."""
+    for projected, kappa in ((True, 3.0), (False, 0.75)):
+        assert theory.bonus_ratio_limits(kappa, projected=projected)[1] == pytest.approx(2)
+    low, high = theory.bonus_ratio_limits(0.5)
+    assert high / low == pytest.approx(1.5)
+    low, high = theory.bonus_ratio_limits(0.5, projected=False)
+    assert high / low == pytest.approx(np.sqrt(3))
 
 
 @given(st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=8), st.floats(1e-3, 1e3), st.integers(0, 1000))
@@ -138,6 +188,7 @@ GOOD = {
     "unequal_bin_widths": {"spread": [1.0], "bin_width": 0.1},
     "value_weight_bound": {"d": 3, "H": 4, "h": 1, "version": "sharp"},
     "bonus_ratio_limits": {"kappa": 0.5},
+    "bonus_difference_bound": {"gap": 0.1, "penalty": 0.1},
 }
 
 
@@ -148,6 +199,11 @@ def test_every_bad_argument_is_refused_by_name(name, argument):
     for bad in (-1, np.inf, np.nan):
         with pytest.raises(ValueError, match=argument):
             formula(**{**GOOD[name], argument: bad})
+
+
+def test_without_the_projection_the_error_must_be_below_lambda():
+    with pytest.raises(ValueError, match=r"kappa must lie in \[0, 1\), got 1.0"):
+        theory.bonus_ratio_limits(1.0, projected=False)
 
 
 def test_spreads_of_another_shape_are_refused():
