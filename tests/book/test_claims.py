@@ -354,7 +354,7 @@ def build(small, monkeypatch):
 def test_the_table_and_the_box_lead_to_each_other(build):
     page, chapter, said = build()
     assert said == ""
-    assert 'href="../book/claims.html#claim-lem-2-1">Lemma 2.1 in the claim map</a>' in chapter
+    assert 'href="../book/claims.html#claim-lem-2-1">2 tests, and its place in the claim map</a>' in chapter
     assert '<tr class="kind-lem status-holds-corrected in-01_rounding' in page
     assert 'id="claim-lem-2-1"' in page
     assert 'href="../chapters/01_rounding.html#lem-2-1"' in page
