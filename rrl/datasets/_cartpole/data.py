@@ -11,13 +11,17 @@ from pathlib import Path
 
 import numpy as np
 
-from .fetch import CARTPOLE_PATH, CARTPOLE_URL, episodes_of_d3rlpy, fetch
-from .files import flat, join, read
+from .dynamics import ANGLE_LIMIT, X_LIMIT, cartpole_step
+from .fetch import CARTPOLE_PATH, CARTPOLE_URL, fetch
+from .files import read
 
 __all__ = ["CartPoleData", "cartpole"]
 
 DATA = Path(__file__).parents[1] / "data"
-X_LIMIT, ANGLE_LIMIT = np.float32(2.4), np.float32(12 * 2 * np.pi / 360)
+# States that lie no further apart are one: float32 keeps seven digits, another step is a hundred times as far.
+SAME_STATE = 1e-4
+# Share of steps that may be none of CartPole's in a file that passes for d3rlpy's.
+FOREIGN = 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,16 +132,17 @@ def cartpole(source="auto", path=None):
     Parameters
     ----------
     source : {"auto", "d3rlpy", "standin"}
-        ``"d3rlpy"`` is d3rlpy's own replay file, read through ``d3rlpy.datasets.get_cartpole`` from
-        ``d3rlpy_data/`` in the working directory and downloaded if it is not there. ``"standin"``
+        ``"d3rlpy"`` is d3rlpy's own replay file, read from ``d3rlpy_data/`` in the working directory,
+        where ``d3rlpy.datasets.get_cartpole`` looks, and downloaded if it is not there. ``"standin"``
         is the recording that ships with this package: d3rlpy's DQN playing Gymnasium's CartPole-v1
         with episodes cut at 200 steps. ``"auto"`` takes the first if it is there or can be fetched
         within a few seconds, else the second; the environment variable ``RRL_OFFLINE``, if set,
         forbids the attempt. The result's ``source`` says which it was.
     path : str or Path, optional
-        A file to read instead: HDF5 in d3rlpy's version-2 layout or in the flat layout of version 1
-        (observations, actions, rewards, terminals and perhaps timeouts or episode_terminals), or
-        an ``.npz`` file in that flat layout.
+        A file to read instead, of at most half a gigabyte: HDF5 in d3rlpy's version-2 layout or in
+        the flat layout of version 1 (observations, actions, rewards, terminals and perhaps timeouts
+        or episode_terminals), or an ``.npz`` file in that flat layout. It must hold its arrays
+        itself: links and arrays in other files are refused, and columns of other names, too.
 
     Returns
     -------
@@ -147,18 +152,21 @@ def cartpole(source="auto", path=None):
     ------
     ValueError
         If `source` is unknown, or a file is truncated, forged or laid out in another way. A broken
-        file in ``d3rlpy_data/`` is reported, not passed over, whatever the source.
+        file in ``d3rlpy_data/`` is reported, not passed over, whatever the source; and so is one
+        with more than 5 % of steps whose reward, state or next state is not CartPole's.
     FileNotFoundError
         If `path` does not exist, or ``source="d3rlpy"`` finds neither file nor network.
     ImportError
-        If a file needs h5py or d3rlpy and the extra ``experiments`` is not installed.
+        If a file needs h5py and the extra ``experiments`` is not installed.
 
     Notes
     -----
     d3rlpy's file is said to repeat each failure's row, which its loader takes for an episode of one
     step. A terminal row that repeats the terminal row before it is dropped, and so is one that
     holds a state beyond CartPole's limits, in which no action is taken: the row before it is then
-    the failure. ``provenance["loader"]`` counts both.
+    the failure. ``provenance["loader"]`` counts both, and the steps of any file that break CartPole's
+    rules. d3rlpy publishes no digest of its file: what stands in its place is known by its steps
+    alone, and ``sha256`` says which file it was.
 
     The stand-in's seed was chosen among eight for having about as many failures as d3rlpy's file is
     said to have. Its network unlearned to play near the end of the run, where most of the failures
@@ -178,14 +186,13 @@ def cartpole(source="auto", path=None):
         if source != "auto":
             raise ValueError(f"give either source or path, got source={source!r}, path={path!r}")
         path = Path(path)
-        note = f"Transitions read from {path.name}."
-        return _assemble(read(path), "file", _sha256(path), note, {"file": path.name})
+        return _assemble(*read(path), "file", f"Transitions read from {path.name}.", {"file": path.name})
     if source == "standin":
         return _standin()
     target = Path(CARTPOLE_PATH)
     if not target.is_file():
         try:
-            fetch(CARTPOLE_URL, target, read)
+            fetch(CARTPOLE_URL, target, _own_file)
         except (OSError, ImportError) as error:
             if source == "auto":
                 return _standin(f" d3rlpy's own file was not used: {error}.")
@@ -196,11 +203,26 @@ def cartpole(source="auto", path=None):
                 f"from {CARTPOLE_URL}: {error}. Download it elsewhere and put it there, or pass "
                 "path=, or use source='standin'"
             ) from error
-    read(target)  # d3rlpy's reader checks nothing: find what is wrong first
-    rows = flat(join(*episodes_of_d3rlpy(), target), target)
-    note = "d3rlpy's replay data of CartPole (d3rlpy.datasets.get_cartpole)."
-    about = {"file": target.name, "url": CARTPOLE_URL}
-    return _assemble(rows, "d3rlpy", _sha256(target), note, about)
+    return _own_file(target)
+
+
+def _own_file(path):
+    """What stands in d3rlpy's place, whose rows must be CartPole's: there is no published digest to compare with."""
+    about = {"file": Path(CARTPOLE_PATH).name, "url": CARTPOLE_URL}
+    rows, sha256 = read(path)
+    note = (
+        f"d3rlpy's replay data of CartPole, as {Path(CARTPOLE_PATH).name} with SHA-256 {sha256[:12]} has them; d3rlpy "
+        "publishes no digest, so this was recognised by its steps alone."
+    )
+    data = _assemble(rows, sha256, "d3rlpy", note, about)
+    counts = data.provenance["loader"]
+    wrong = {name: counts[name] for name in ("rewards_not_1", "states_beyond_limits", "steps_off_dynamics")}
+    if any(count > len(data) * FOREIGN for count in wrong.values()):
+        raise ValueError(
+            f"{path} is not d3rlpy's CartPole data: of {len(data)} steps too many are none of CartPole's ({wrong}). "
+            "Delete it and load again, or read it by path= as data of your own"
+        )
+    return data
 
 
 def _standin(reason=""):
@@ -209,7 +231,7 @@ def _standin(reason=""):
     record = standin_record()
     check_sha256(path, record)
     note = f"Recorded stand-in for d3rlpy's CartPole data: {record['description']}.{reason}"
-    return _assemble(read(path), "standin", record["sha256"][path.name], note, record)
+    return _assemble(*read(path), "standin", note, record)
 
 
 def standin_record():
@@ -231,15 +253,15 @@ def _sha256(path):
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def _assemble(rows, source, sha256, description, about):
+def _assemble(rows, sha256, source, description, about):
     """Drop the rows that are no steps, number the episodes and pair each row with the next."""
     observations, terminals = rows["observations"], rows["terminals"].copy()
     repeated = np.zeros(len(terminals), bool)
     repeated[1:] = terminals[1:] & terminals[:-1]
     repeated[1:] &= (observations[1:] == observations[:-1]).all(axis=1)
-    past = np.abs(observations[:, 0]) > X_LIMIT
-    past |= np.abs(observations[:, 2]) > ANGLE_LIMIT
-    past &= terminals
+    beyond = np.abs(observations[:, 0]) > np.float32(X_LIMIT)
+    beyond |= np.abs(observations[:, 2]) > np.float32(ANGLE_LIMIT)
+    past = beyond & terminals
     before = np.flatnonzero(past[1:])
     terminals[before] |= ~rows["timeouts"][before]
     # rows after the last end belong to an unfinished episode, which d3rlpy does not load either
@@ -253,6 +275,8 @@ def _assemble(rows, source, sha256, description, about):
     last = terminals | timeouts
     following = np.zeros_like(observations)
     following[:-1] = observations[1:]
+    states, _ = cartpole_step(observations.astype(np.float64), rows["actions"][keep])
+    off = ~last & (np.abs(states - following).max(axis=1) > SAME_STATE)
     following[last] = 0
     following[timeouts] = np.nan
     counts = {
@@ -260,7 +284,12 @@ def _assemble(rows, source, sha256, description, about):
         "repeated_rows_dropped": int((repeated & ~past).sum()),
         "final_states_dropped": int(past.sum()),
         "unfinished_rows_dropped": int(unfinished.sum()),
+        "rewards_not_1": int((rows["rewards"][keep] != 1).sum()),
+        "states_beyond_limits": int(beyond[keep].sum()),
+        "steps_off_dynamics": int(off.sum()),
     }
+    if off.any():
+        description += f" After {off.sum():,} of its steps the next row is not the state that CartPole's rules give."
     return CartPoleData(
         observations=observations,
         actions=rows["actions"][keep],

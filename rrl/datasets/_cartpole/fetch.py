@@ -1,8 +1,6 @@
-"""d3rlpy's own CartPole file: where it lies, how it is fetched, and reading it through d3rlpy."""
+"""d3rlpy's own CartPole file: where it lies and how it is fetched."""
 
-import contextlib
 import http.client
-import io
 import os
 import queue
 import threading
@@ -11,6 +9,7 @@ import urllib.request
 from importlib.util import find_spec
 
 from ..._extras import missing
+from .files import LARGEST
 
 # As in d3rlpy 2.8.0, whose import takes seconds: a test compares them.
 CARTPOLE_URL = "https://www.dropbox.com/s/uep0lzlhxpi79pd/cartpole_v1.1.0.h5?dl=1"
@@ -35,10 +34,10 @@ def fetch(url, target, check):
     OSError
         If there is no network, no answer in time, or the answer is not the file.
     ImportError
-        If d3rlpy is missing, without which the file would be of no use.
+        If h5py is missing, without which the file would be of no use.
     """
-    if find_spec("d3rlpy") is None:
-        raise missing("experiments", "d3rlpy's CartPole file needs d3rlpy")
+    if find_spec("h5py") is None:
+        raise missing("experiments", "d3rlpy's CartPole file needs h5py")
     if os.environ.get("RRL_OFFLINE"):
         raise OSError("the environment variable RRL_OFFLINE forbids the download")
     deadline = time.monotonic() + DOWNLOAD_SECONDS
@@ -79,40 +78,14 @@ def _connect(url):
 
 
 def _copy(answer, file, deadline):
-    """Copy an answer's body; refuse one that is slower than the deadline or too short."""
+    """Copy an answer's body; refuse one that is too long, slower than the deadline or too short."""
     size = 0
+    expected = answer.headers.get("Content-Length")
     while block := answer.read(1 << 16):
         size += file.write(block)
+        if size > LARGEST:
+            raise OSError(f"the host sent more than {LARGEST} bytes, which no CartPole file has")
         if time.monotonic() > deadline:
             raise OSError(f"only {size} bytes came within {DOWNLOAD_SECONDS:g} seconds")
-    expected = answer.headers.get("Content-Length")
-    if expected is not None and size != int(expected):
+    if expected is not None and str(size) != expected.strip():
         raise OSError(f"the download broke off: expected {expected} bytes, found {size}")
-
-
-@contextlib.contextmanager
-def _torch_settings_kept():
-    """Undo what importing d3rlpy sets in torch where there is a GPU."""
-    import torch
-
-    precision = torch.get_float32_matmul_precision()
-    compiled = torch._dynamo.config.compiled_autograd
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(precision)
-        torch._dynamo.config.compiled_autograd = compiled
-
-
-def episodes_of_d3rlpy():
-    """Observations, actions, rewards and ends of the episodes that d3rlpy's loader gives."""
-    try:
-        # gym, which d3rlpy imports, prints a notice about itself
-        with _torch_settings_kept(), contextlib.redirect_stderr(io.StringIO()):
-            from d3rlpy.datasets import get_cartpole
-    except ImportError as error:
-        raise missing("experiments", f"{CARTPOLE_PATH} needs d3rlpy") from error
-    with contextlib.redirect_stderr(io.StringIO()):
-        episodes = get_cartpole()[0].episodes
-    columns = ("observations", "actions", "rewards", "terminated")
-    return [[getattr(episode, name) for episode in episodes] for name in columns]

@@ -1,33 +1,47 @@
 """Readers of CartPole files: whatever the layout, checked flat arrays or an error that says what is wrong.
 
 Three layouts are known: the flat arrays of d3rlpy 1 (HDF5), the numbered episodes of d3rlpy 2 (HDF5), and flat
-arrays in an ``.npz`` file, which is how the stand-in is shipped. Nothing that could run code is loaded.
+arrays in an ``.npz`` file, which is how the stand-in is shipped. Nothing that could run code is loaded, no other file
+is followed, and what the digest covers is all that was read.
 """
 
+import hashlib
+import io
+import math
 import re
 
 import numpy as np
 
 from ..._extras import missing
 
+#: Bytes of a file, and of its arrays: room for ten million steps.
+LARGEST = 2**29
+
 
 def read(path):
-    """Read a file of any known layout into checked flat arrays."""
+    """Read a file of any known layout: checked flat arrays, and the SHA-256 of the file."""
     if not path.is_file():
         raise FileNotFoundError(f"path: there is no file {path}")
     with path.open("rb") as stream:
-        head = stream.read(8)
-    if head.startswith(b"PK"):
-        return flat(*_from_npz(path))
-    if head != b"\x89HDF\r\n\x1a\n":
+        content = stream.read(LARGEST + 1)
+    if len(content) > LARGEST:
+        raise ValueError(f"{path} has {path.stat().st_size} bytes; a CartPole file may have {LARGEST}")
+    return _flat_arrays(content, path), hashlib.sha256(content).hexdigest()
+
+
+def _flat_arrays(content, path):
+    if content.startswith(b"PK"):
+        return flat(*_from_npz(content, path), path)
+    if not content.startswith(b"\x89HDF\r\n\x1a\n"):
         raise ValueError(
-            f"{path} ({path.stat().st_size} bytes) is not an HDF5 file: it begins with {head!r}. "
+            f"{path} ({len(content)} bytes) is not an HDF5 file: it begins with {content[:8]!r}. "
             "Delete it and load again, or put the right file there"
         )
-    arrays, keys = _from_hdf5(path)
-    if {"columns", "num_episodes"} <= set(keys):
-        return flat(_numbered(arrays, path, keys), path)
-    return flat({name: arrays[name] for name in _FLAT & set(arrays)}, path, keys)
+    arrays, shapes = _from_hdf5(content, path)
+    if {"columns", "num_episodes"} <= set(shapes):
+        arrays = _numbered(arrays, path, sorted(shapes))
+        shapes = {name: array.shape for name, array in arrays.items()}
+    return flat(arrays, shapes, path)
 
 
 _NEEDED = ("observations", "actions", "rewards", "terminals")
@@ -35,60 +49,91 @@ _FLAT = {*_NEEDED, "timeouts", "episode_terminals"}
 _KNOWN = re.compile(r"num_episodes|(observations|actions|rewards|terminated)_\d+|" + "|".join(sorted(_FLAT)))
 
 
-def _from_npz(path):
-    """Arrays of known names, the path and all names. Damage may end in any error of numpy's, zipfile's or zlib's."""
+def _from_npz(content, path):
+    """Arrays of known names, and the shapes of all. Damage may end in any error of numpy's, zipfile's or zlib's."""
     try:
-        # Given a path, numpy would leave a damaged file open.
-        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
-            arrays = {name: np.asarray(archive[name]) for name in archive.files if name in _FLAT}
-            return arrays, path, archive.files
+        with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+            size = sum(member.file_size for member in archive.zip.infolist())
+            if size > LARGEST:
+                raise ValueError(f"its arrays have {size} bytes; those of a CartPole file may have {LARGEST}")
+            twice = sorted({name for name in archive.files if archive.files.count(name) > 1})
+            if twice:
+                raise ValueError(f"it holds {twice} more than once")
+            arrays = {name: np.asarray(archive[name]) for name in archive.files}
     except Exception as error:
         raise ValueError(f"{path} is truncated or not plain arrays: {error}") from error
+    return {name: array for name, array in arrays.items() if name in _FLAT}, {k: a.shape for k, a in arrays.items()}
 
 
-def _from_hdf5(path):
-    """Arrays of known names, and all names. Damage may end in any error of h5py's."""
+def _from_hdf5(content, path):
+    """Arrays of known names, and the shapes of all (None for what is no array). Damage may end in any error."""
     try:
         import h5py
     except ImportError:
         raise missing("experiments", "reading HDF5 needs h5py") from None
+    arrays, shapes, room = {}, {}, LARGEST
     try:
-        with h5py.File(path) as file:
-            keys = sorted(file)
-            plain = [name for name in keys if _KNOWN.fullmatch(name) and isinstance(file[name], h5py.Dataset)]
-            return {name: np.asarray(file[name][()]) for name in plain}, keys
+        with h5py.File(io.BytesIO(content)) as file:
+            for name in sorted(file):
+                link = file.get(name, getlink=True)
+                item = file[name] if isinstance(link, h5py.HardLink) else None
+                shapes[name] = getattr(item, "shape", None)
+                if _KNOWN.fullmatch(name):
+                    room -= _plain_size(name, item, room)
+                    arrays[name] = np.asarray(item[()])
+    except _Refused as error:
+        raise ValueError(f"{path}: {error}") from None
     except Exception as error:
         size = re.search(r"eof = (\d+).*stored_eof = (\d+)", str(error))
         wrong = f"expected {size[2]} bytes, found {size[1]}" if size else str(error)
         raise ValueError(
             f"{path} is truncated or damaged: {wrong}. Delete it and load again, or put a whole copy there"
         ) from error
+    return arrays, shapes
+
+
+class _Refused(ValueError):
+    """What is whole and yet not read."""
+
+
+def _plain_size(name, item, room):
+    """Bytes that reading an array needs; refuse what is no array of numbers in this very file, or needs too many."""
+    if item is None or not hasattr(item, "chunks"):
+        raise _Refused(f"{name} is a link or a group; it should be an array in this file")
+    if item.external or item.is_virtual:
+        raise _Refused(f"{name} lies in other files; it should be an array in this file")
+    if item.dtype.kind not in "biuf" or item.shape is None:
+        raise _Refused(f"{name} should be numbers, are {item.dtype}")
+    # A chunk is unpacked whole, even where the array has less.
+    size = max(item.size, math.prod(item.chunks or ())) * item.dtype.itemsize
+    if size > room:
+        raise _Refused(f"{name} has {size} bytes; all arrays of a CartPole file may have {LARGEST}")
+    return size
 
 
 def _numbered(arrays, path, keys):
     """Flat arrays of d3rlpy 2's layout: one numbered dataset an episode and column."""
     names = ("observations", "actions", "rewards", "terminated")
-    count = arrays.get("num_episodes", np.empty(0))
+    count = arrays["num_episodes"]
     if count.size != 1 or count.dtype.kind not in "iu":
         raise ValueError(f"{path}: num_episodes should be one integer, is {count.dtype} of shape {count.shape}")
     n_episodes = count.item()
     # More episodes than keys cannot all be there, and their names need not all be made.
     wanted = [f"{name}_{i}" for i in range(min(n_episodes, len(keys))) for name in names]
-    missing = [name for name in wanted if name not in arrays]
-    if missing or not wanted:
+    lacking = [name for name in wanted if name not in arrays]
+    if lacking or not wanted:
         raise ValueError(
-            f"{path} says that it holds {n_episodes} episodes but lacks {missing[:4]}; it has the keys {keys[:12]}"
+            f"{path} says that it holds {n_episodes} episodes but lacks {lacking[:4]}; it has the keys {keys[:12]}"
         )
+    if more := sorted(set(arrays) - {"num_episodes", *wanted}):
+        raise ValueError(f"{path} says that it holds {n_episodes} episodes but has {more[:4]}, too")
     parts = [[arrays[f"{name}_{i}"] for i in range(n_episodes)] for name in names]
-    return join(*parts, path)
+    return _join(*parts, path)
 
 
-def join(observations, actions, rewards, terminated, path):
+def _join(observations, actions, rewards, terminated, path):
     """Flat arrays of a list of episodes."""
     for number, parts in enumerate(zip(observations, actions, rewards, terminated)):
-        kinds = [np.asarray(part).dtype for part in parts]
-        if any(kind.kind not in "biuf" for kind in kinds):
-            raise ValueError(f"{path}: episode {number} should be numbers, has the types {list(map(str, kinds))}")
         *shapes, end = [np.shape(part) for part in parts]
         steps = shapes[1][:1]
         if steps in ((), (0,)) or shapes[0] != (*steps, 4) or any(s not in (steps, (*steps, 1)) for s in shapes[1:]):
@@ -96,8 +141,8 @@ def join(observations, actions, rewards, terminated, path):
                 f"{path}: episode {number} has observations, actions and rewards of shapes {shapes}; "
                 "they should be (n, 4), (n, 1) and (n, 1)"
             )
-        if end not in ((), (1,)):
-            raise ValueError(f"{path}: episode {number} has an end of shape {end}; it should be one number")
+        if end not in ((), (1,)) or not np.isin(parts[3], (0, 1)).all():
+            raise ValueError(f"{path}: episode {number} has the end {parts[3]!r}; it should be one number, 0 or 1")
     ends = np.cumsum([len(part) for part in actions]) - 1
     terminals = np.zeros(ends[-1] + 1, bool)
     timeouts = np.zeros(ends[-1] + 1, bool)
@@ -112,18 +157,21 @@ def join(observations, actions, rewards, terminated, path):
     }
 
 
-def flat(arrays, path, keys=None):
-    """Check flat arrays; return them with one shape and type each."""
-    missing = [name for name in _NEEDED if name not in arrays]
-    if missing:
+def flat(arrays, shapes, path):
+    """Check flat arrays; return them with one shape and type each. `shapes` has all that the file holds."""
+    lacking = [name for name in _NEEDED if name not in arrays]
+    if lacking:
         raise ValueError(
-            f"{path} lacks {missing}: it has the keys {sorted(keys or arrays)[:12]}. A CartPole "
+            f"{path} lacks {lacking}: it has the keys {sorted(shapes)[:12]}. A CartPole "
             f"file has {list(_NEEDED)} (flat), or columns and num_episodes (d3rlpy 2)"
         )
     observations = arrays["observations"]
     if observations.ndim != 2 or observations.shape[1] != 4 or not len(observations):
         raise ValueError(f"{path}: observations should be (n, 4), are {observations.shape}")
     n = len(observations)
+    # Next observations or another name of an end would change what the rows mean.
+    if unknown := [name for name, shape in shapes.items() if name not in _FLAT and shape and shape[0] == n]:
+        raise ValueError(f"{path} has the columns {unknown}, which are not read; the names known are {sorted(_FLAT)}")
     columns = {}
     for name in sorted(_FLAT & set(arrays) - {"observations"}):
         if arrays[name].shape not in ((n,), (n, 1)):
@@ -142,14 +190,18 @@ def flat(arrays, path, keys=None):
             found = np.unique(array)[:6].tolist()
             raise ValueError(f"{path}: {name} should be 0 or 1, has the values {found}")
     terminals = columns["terminals"].astype(bool)
-    cut = columns.get("timeouts", columns.get("episode_terminals", np.zeros(n))).astype(bool)
-    if not (terminals | cut).any():
+    # A failure on the very step of the limit is a failure.
+    cuts = [columns[name].astype(bool) & ~terminals for name in ("timeouts", "episode_terminals") if name in columns]
+    if len(cuts) == 2 and (cuts[0] != cuts[1]).any():
+        row = np.flatnonzero(cuts[0] != cuts[1])[0]
+        raise ValueError(f"{path}: timeouts and episode_terminals differ, first in row {row}")
+    timeouts = cuts[0] if cuts else np.zeros(n, bool)
+    if not (terminals | timeouts).any():
         raise ValueError(f"{path}: no row ends an episode (terminals are all 0)")
     return {
         "observations": observations.astype(np.float32),
         "actions": columns["actions"].astype(np.int64),
         "rewards": columns["rewards"].astype(np.float32),
         "terminals": terminals,
-        # a failure on the very step of the limit is a failure
-        "timeouts": cut & ~terminals,
+        "timeouts": timeouts,
     }
