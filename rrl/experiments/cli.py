@@ -15,7 +15,7 @@ from .store import RunStore, keep_freed_memory, unit_key
 __all__ = ["main"]
 
 EXPERIMENTS = {
-    "cartpole": "Figure 1: replicable fitted Q-iteration, about a minute at full scale",
+    "cartpole": "Figure 1: replicable fitted Q-iteration; full scale takes minutes of two cores",
     "minatar": "quantised PQN on MinAtar, the question of Figure 2 on a laptop",
     "atari": "Figure 2: quantised PQN on MsPacman and Breakout; full scale takes hours of two cores",
 }

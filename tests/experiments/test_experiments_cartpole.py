@@ -20,6 +20,8 @@ from rrl.experiments.cartpole import study as cartpole
 from rrl.experiments.cartpole.fit import batched_fitted_q, cut_blocks, positive_parts
 from rrl.experiments.cartpole.results import gather, interval, table
 from rrl.experiments.cartpole.sim import play, start_states
+from rrl.experiments.cli import EXPERIMENTS
+from rrl.experiments.provenance import clock_seconds
 from rrl.experiments.store import RunStore
 from rrl.packing import unpack_array
 
@@ -394,17 +396,38 @@ def test_gather_refuses_nothing_and_mixtures():
 
 
 def test_recorded_results_are_whole_and_recomputed_ones_agree(data):
-    """A random subset of the book's records, run by run through the readable estimator."""
+    """Every draw of the book's figure, one run of it through the readable estimator: the same ten each time."""
     units = cartpole.units("full", data=data)
     records = [RECORDS.load(unit) for unit in units]
     assert all(records), "book/results/cartpole lacks records: run 'rrl run cartpole --scale full --data standin'"
     assert all(record["provenance"]["commit"] for record in records)
-    rng = np.random.default_rng(4)
     settings = cartpole.Settings()
-    for record in rng.choice(records, 2, replace=False):
-        draw = record["unit"]["draws"][0]
+    for record in records:
+        (draw,) = record["unit"]["draws"]
+        rng = np.random.default_rng([4, draw])
         names = unpack_array(record["result"]["weights"])[0]
         _, choice = cartpole.samples(data, settings, draw)
         f, r, p = (rng.integers(n) for n in (len(settings.fractions), settings.n_runs, len(settings.penalties)))
         q = one_by_one(data, settings, draw, choice[f, r], settings.penalties[p])
         assert names[p, f, r] == int(fingerprint(q.codes_)[:8], 16)
+
+
+def test_the_command_line_says_how_long_the_recorded_figure_took(data):
+    seconds = clock_seconds(RECORDS.load(unit)["provenance"] for unit in cartpole.units("full", data=data))
+    assert 2 * 60 < seconds < 3600 and "full scale takes minutes" in EXPERIMENTS["cartpole"]
+
+
+@pytest.mark.parametrize("sampling", ["rows", "episodes", "replacement"])
+def test_samples_are_made_of_blocks_that_all_draws_share(data, sampling):
+    """As chapter 9 says; a block of rows is a random set of them, so its mean varies like one over as many rows."""
+    settings = cartpole.Settings(sampling=sampling, n_runs=3)
+    parts, choice = cartpole.samples(data, settings, 0)
+    others, other_choice = cartpole.samples(data, settings, 1)
+    assert all((one == two).all() for one, two in zip(parts, others)) and (choice != other_choice).any()
+    assert len(parts) == 200 and np.array_equal(np.sort(np.concatenate(parts)), np.arange(len(data)))
+    assert (choice.sum(axis=2) == np.round(200 * np.array(settings.fractions))[:, None]).all()
+    assert (choice.max() > 1) == (sampling == "replacement")
+    means = np.array([data.observations[part, 2].mean() for part in parts])
+    ratio = means.var(ddof=1) * len(data) / 200 / data.observations[:, 2].var()
+    # Of 200 blocks: standard error 10%, allowed five times that. Rows of one episode resemble each other.
+    assert ratio > 1.5 if sampling == "episodes" else abs(ratio - 1) < 0.5
