@@ -201,15 +201,15 @@ def test_erratum_e2_one_re_read_random_string_never_replicates(exponent, accepta
 # Lemma C.1.
 
 
-@given(st.integers(0, 10_000), st.floats(0.001, 1.0))
-def test_lemma_c_1_on_random_models(seed, epsilon):
-    """Both claims, and the sharper loss 2 H eps that the printed 2 H^2 eps leaves unused."""
+@given(st.integers(0, 10_000), st.floats(0.001, 1.0), st.sampled_from([-np.inf, 0]), st.sampled_from([5, np.inf]))
+def test_lemma_c_1_on_random_models(seed, epsilon, lowest, highest):
+    """Both claims, and the sharper loss 2 H eps that the printed 2 H^2 eps leaves unused, clipped or not."""
     mdp = model(seed, n_states=6, n_actions=3, dim=4, horizon=5)
     rng = np.random.default_rng(seed)
     q, later = np.empty((5, 6, 3)), np.zeros(6)
     for h in reversed(range(5)):
         q[h] = mdp.rewards_table[h] + mdp.transitions[h] @ later + epsilon * rng.choice([-1, 1], size=(6, 3))
-        later = q[h].max(axis=1)
+        later = q[h].max(axis=1).clip(lowest, highest)
     best = mdp.optimal_values()
     for h in range(5):
         assert np.abs(q[h] - best.q[h]).max() <= (5 - h) * epsilon * (1 + 1e-9)
