@@ -153,6 +153,11 @@ def test_a_recording_replays_to_the_same_states(recorded):
     damaged = {**recording, "episodes": [{**recording["episodes"][0], "actions": pack_array(actions)}]}
     with pytest.raises(ValueError, match="replay to other states"):
         experiment.holdout(damaged)
+    recording["episodes"][7]["score"] += 1
+    with pytest.raises(ValueError, match=r"episode 7 of breakout scores .* when it is played again"):
+        experiment.holdout(recording)
+    with pytest.raises(ValueError, match="n_states must be an integer >= 1, got 0"):
+        experiment.holdout(recording, n_states=0)
 
 
 MORTAL = """
