@@ -203,7 +203,7 @@ def test_the_command_line_knows_it(tmp_path, capsys, monkeypatch):
     assert command(["run", "minatar", "--folder", str(tmp_path), "--jobs", "1", "--study", "steps"]) == 0
     assert command(["status", "--folder", str(tmp_path)]) == 0
     out = capsys.readouterr().out
-    assert "minatar, quick: 1 of 6 units recorded" in out and "minatar    quick  7 of 14 records" in out
+    assert "minatar, quick, study steps: 1 of 6 records are there" in out and "minatar    quick  7 of 14 records" in out
     stepped = {row["variant"] for row in table(RunStore(tmp_path).records())}
     assert {"quantised", "step / 4", "step / 2", "step x 2", "step x 4"} < stepped
     assert len(RunStore(tmp_path).records("minatar-holdout")) == 7
