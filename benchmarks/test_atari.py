@@ -6,7 +6,7 @@ import pytest
 from conftest import side_by_side
 
 from rrl.experiments.games import atari
-from rrl.experiments.store import keep_freed_memory
+from rrl.experiments.workers import keep_freed_memory
 from rrl.pqn.mixed import has_bfloat16
 from rrl.pqn.train import Trainer
 
