@@ -81,14 +81,11 @@ def provenance(name, record, origin):
 def banner(name, record, recorded):
     """The paragraph at the top of a chapter that ran at quick scale; it refers to the figures of recorded runs."""
     line = nodes.paragraph("", classes=["scale-banner"])
-    line += nodes.strong("", "Quick scale.")
-    line += nodes.Text(
-        f" What this page computes, it computes at the scale of a laptop ({record['seconds']:.0f} s). Full scale: "
-    )
+    line += nodes.Text(f"Computed in {record['seconds']:.0f} s on a laptop (quick scale). Full scale: ")
     line += nodes.literal("", f"make notebook NAME={name.split('_')[0]} SCALE=full")
     line += nodes.Text(".")
     if recorded:
-        line += nodes.Text(" Beside it stand figures that rest on recorded runs, which have their own scale: ")
+        line += nodes.Text(" Figures that rest on recorded runs have a scale of their own: ")
         for place, label in enumerate(recorded):
             line += nodes.Text(", " if place else "")
             options = {"refdomain": "std", "reftype": "numref", "reftarget": label, "refexplicit": False}

@@ -4,7 +4,7 @@ import ast
 import re
 from pathlib import Path
 
-from book_pages import read_run
+from book_pages import item_name, read_run
 from docutils import nodes
 from docutils.parsers.rst import directives
 from sphinx.transforms import SphinxTransform
@@ -14,6 +14,7 @@ from sphinx_proof.nodes import proof_node
 ROOT = Path(__file__).resolve().parents[2]
 WORDS_PER_MINUTE = 200
 SECONDS_PER_FIGURE = 30
+UNREAD = (nodes.literal_block, nodes.math, nodes.math_block, nodes.comment, nodes.raw, proof_node)
 
 
 class AbstractDirective(SphinxDirective):
@@ -120,10 +121,32 @@ class Depths(SphinxTransform):
             proof.parent.insert(place, raw(f'<details class="fold fold-proofs"><summary>{title}</summary>'))
 
 
+class RunLast(SphinxTransform):
+    """Put what a reader needs only to run a chapter at its end: parameters, imports, the scale of this page."""
+
+    default_priority = 430
+
+    def apply(self):
+        """Gather the notebook's first cells and the line on its scale in a last section."""
+        cells = [cell for cell in self.document.findall(nodes.container) if cell.get("nb_element") == "cell_code"]
+        first = next((i for i, cell in enumerate(cells) if "tag_parameters" in cell["classes"]), None)
+        page = next(self.document.findall(nodes.section), None)
+        if first is None or page is None:
+            return
+        end = nodes.section("", nodes.title("", "Run this chapter yourself"), ids=["run-this-chapter-yourself"])
+        banner = [p for p in self.document.findall(nodes.paragraph) if "scale-banner" in p["classes"]]
+        # The imports follow the parameters.
+        imports = [c for c in cells[first + 1 : first + 2] if re.search(r"^(import|from) ", c.astext(), re.M)]
+        for node in [*banner, cells[first], *imports]:
+            node.parent.remove(node)
+            end += node
+        for cell in imports:
+            cell["prompt_show"] = cell["prompt_hide"] = "Imports and sizes"
+        page += end
+
+
 def paper_name(box):
     """The paper's name of a numbered box, or nothing."""
-    from book_pages import item_name
-
     return item_name(box["label"], box["realtype"]) if box is not None and box.get("realtype") else ""
 
 
@@ -153,9 +176,7 @@ class Minutes(SphinxTransform):
 def hidden(node):
     """Tell whether a text is code, a formula or folded away at the default depth."""
     while node is not None:
-        if isinstance(
-            node, nodes.literal_block | nodes.math | nodes.math_block | proof_node | nodes.comment | nodes.raw
-        ):
+        if isinstance(node, UNREAD):
             return True
         if isinstance(node, nodes.container) and node.get("hide_mode") == "all":
             return True
@@ -187,6 +208,7 @@ def setup(app):
     app.add_directive("printed", PrintedDirective)
     app.add_transform(Depths)
     app.add_transform(Minutes)
+    app.add_transform(RunLast)
     app.connect("env-get-updated", number_by_chapter, priority=890)
     app.add_css_file("reading.css")
     app.add_js_file("reading.js")

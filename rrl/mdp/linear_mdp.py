@@ -372,15 +372,10 @@ class LinearMDP:
         Returns
         -------
         gymnasium.Env
-            Needs the extra ``experiments``. The stage is in ``info["stage"]``. Its ``spec`` holds the whole model, so
-            that Minari can record it and build it anew.
+            Needs the extra ``experiments``. The stage is in ``info["stage"]``.
         """
         try:
             import gymnasium
         except ImportError as error:
             raise missing("experiments", "as_gymnasium needs Gymnasium") from error
-        from .environments import packed
-
-        env = gymnasium.make("rrl.mdp.environments:rrl/LinearMDP-v0", mdp=self).unwrapped
-        env.spec.kwargs = {"mdp": packed(self)}
-        return env
+        return gymnasium.make("rrl.mdp.environments:rrl/LinearMDP-v0", mdp=self).unwrapped
