@@ -104,6 +104,27 @@ def check_integers(name, values, n, below):
     return values
 
 
+def check_fraction(**symbols):
+    """Refuse what is no number in [0, 1]."""
+    for name, value in symbols.items():
+        if not (isinstance(value, Real) and 0 <= value <= 1):
+            raise ValueError(f"{name} must lie in [0, 1], got {value!r}")
+
+
+def as_flags(name, flags):
+    """Convert booleans, or numbers 0 and 1, to a bool array; text, NaN and .5 are refused: each would count as true."""
+    array = np.asarray(flags)
+    if array.dtype.kind == "O" and all(isinstance(flag, (bool, np.bool_, Real)) for flag in array.ravel()):
+        array = array.astype(np.float64)
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"{name} must be booleans or 0 and 1, got dtype {array.dtype}")
+    bad = (array != 0) & (array != 1)
+    if bad.any():
+        index = tuple(int(i) for i in np.argwhere(bad)[0])
+        raise ValueError(f"{name} must be booleans or 0 and 1, got {array[index]} at index {index}")
+    return array.astype(bool)
+
+
 def check_choice(name, value, choices):
     """Refuse a value that is none of `choices`."""
     if value not in choices:

@@ -1,10 +1,11 @@
 """Settings of a PQN run, and what a pool of environments has to offer."""
 
-import math
 from dataclasses import asdict, dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
+
+from rrl._checks import as_float64, check_choice, check_fraction, check_integer, check_non_negative, check_positive
 
 __all__ = ["PQNConfig", "Step", "VectorEnv"]
 
@@ -112,25 +113,33 @@ class PQNConfig:
     tie_break: str = "first"
 
     def __post_init__(self):
-        for name in ("total_steps", "n_envs", "n_steps", "n_minibatches", "epochs"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        given = vars(self)
+        check_integer(
+            1, **{name: given[name] for name in ("total_steps", "n_envs", "n_steps", "n_minibatches", "epochs")}
+        )
+        check_non_negative(**{name: given[name] for name in ("learning_rate", "weight_decay", "grid_step")})
+        check_fraction(
+            **{name: given[name] for name in ("gamma", "q_lambda", "start_e", "end_e", "exploration_fraction")}
+        )
+        check_positive(max_grad_norm=self.max_grad_norm, adam_eps=self.adam_eps)
+        betas = as_float64("adam_betas", self.adam_betas)
+        if betas.shape != (2,) or not ((betas >= 0) & (betas < 1)).all():
+            raise ValueError(f"adam_betas must be two numbers in [0, 1), got {self.adam_betas!r}")
+        for name in ("anneal_lr", "clip_rewards", "trace_through_ends", "round_acting", "round_targets"):
+            if not isinstance(given[name], bool):
+                raise ValueError(f"{name} must be True or False, got {given[name]!r}")
         if self.n_envs * self.n_steps % self.n_minibatches:
             raise ValueError(
                 f"n_minibatches must divide n_envs * n_steps = {self.n_envs * self.n_steps}, got {self.n_minibatches}"
             )
         if self.total_steps < self.n_envs * self.n_steps:
             raise ValueError(f"total_steps must cover one iteration, got {self.total_steps}")
-        for name in ("weight_decay", "grid_step"):
-            if not (math.isfinite(getattr(self, name)) and getattr(self, name) >= 0):
-                raise ValueError(f"{name} must be at least 0, got {getattr(self, name)}")
         for name, allowed in (
             ("round_loss", ("no", "straight-through", "plain")),
             ("tie_break", ("first", "shared", "independent")),
             ("precision", ("float32", "bfloat16")),
         ):
-            if getattr(self, name) not in allowed:
-                raise ValueError(f"{name} must be one of {allowed}, got {getattr(self, name)!r}")
+            check_choice(name, given[name], allowed)
 
     def settings(self):
         """Plain dict of all settings, as records hold it: without `precision` where it is float32, as older ones."""

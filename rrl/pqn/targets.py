@@ -1,6 +1,42 @@
 """Targets and schedules of PQN; they work on numpy arrays and torch tensors alike."""
 
+import numpy as np
+
+from rrl._checks import as_flags, as_float64, check_finite, check_fraction, check_sums
+from rrl.pqn.network import require_torch
+
 __all__ = ["linear_schedule", "q_lambda_targets", "td_target"]
+
+
+def _columns(**given):
+    """Rewards, next values, real ends and cuts, checked, as numpy arrays or torch tensors.
+
+    A next value behind a real end comes back as 0: nobody may read what stands there.
+    """
+    tensors = [value for value in given.values() if hasattr(value, "detach")]
+    names, arrays = list(given), [_on_cpu(value) for value in given.values()]
+    shapes = {array.shape for array in arrays if array.ndim}
+    if len(shapes) > 1:
+        told = ", ".join(f"{name} {array.shape}" for name, array in zip(names, arrays))
+        raise ValueError(f"all must have one shape, or be numbers; got {told}")
+    reward, following = (as_float64(name, array) for name, array in zip(names[:2], arrays))
+    ended, cut = (as_flags(name, array) for name, array in zip(names[2:], arrays[2:]))
+    check_finite(names[0], reward)
+    check_finite(f"{names[1]}, where no episode ended,", np.where(ended, 0.0, following))
+    if tensors:
+        torch = require_torch()
+        reward, following = (torch.as_tensor(given[name], device=tensors[0].device) for name in names[:2])
+        ended, cut = (torch.as_tensor(flags, device=tensors[0].device) for flags in (ended, cut))
+        following = torch.where(ended, 0.0, following)
+        return reward, following, ended.to(following.dtype), cut.to(following.dtype)
+    reward, following = (a if a.dtype.kind == "f" else b for a, b in zip(arrays, (reward, following)))
+    following = np.where(ended, following.dtype.type(0), following)
+    return reward, following, ended.astype(following.dtype), cut.astype(following.dtype)
+
+
+def _on_cpu(value):
+    """A tensor of whatever type and device as an array of float64; anything else as an array."""
+    return value.detach().cpu().double().numpy() if hasattr(value, "detach") else np.asarray(value)
 
 
 def td_target(reward, next_value, terminated, truncated, gamma):
@@ -9,15 +45,21 @@ def td_target(reward, next_value, terminated, truncated, gamma):
     Parameters
     ----------
     reward, next_value : float or array
-        Reward, and max_a Q at the state that followed.
+        Reward, and max_a Q at the state that followed. All arrays have one shape; what `next_value` holds behind a
+        real end does not count, be it NaN.
     terminated, truncated : bool or array
-        The episode really ended; the episode was cut by a time limit. When both hold, it ended.
+        The episode really ended; the episode was cut by a time limit. When both hold, it ended. Booleans, or 0 and 1.
     gamma : float
-        Discount factor.
+        Discount factor in [0, 1].
 
     Returns
     -------
     float or array
+
+    Raises
+    ------
+    ValueError
+        If a number that counts is not finite, shapes differ, or an end is no boolean.
 
     Examples
     --------
@@ -25,8 +67,13 @@ def td_target(reward, next_value, terminated, truncated, gamma):
     >>> [td_target(1, 10, end, cut, 0.9) for end, cut in ((0, 0), (1, 0), (0, 1), (1, 1))]
     [10.0, 1.0, 10.0, 1.0]
     """
-    del truncated  # named so that a caller has to say which of the two an end is
-    return reward + gamma * next_value * (1 - terminated)
+    check_fraction(gamma=gamma)
+    # `truncated` is named so that a caller has to say which of the two an end is.
+    reward, following, _, _ = _columns(reward=reward, next_value=next_value, terminated=terminated, truncated=truncated)
+    with np.errstate(over="ignore"):
+        target = reward + gamma * following
+    check_sums(target=_on_cpu(target))
+    return float(target) if np.ndim(target) == 0 and not hasattr(target, "detach") else target
 
 
 def q_lambda_targets(rewards, next_values, terminated, truncated, gamma, q_lambda, trace_through_ends=False):
@@ -38,11 +85,11 @@ def q_lambda_targets(rewards, next_values, terminated, truncated, gamma, q_lambd
     Parameters
     ----------
     rewards, next_values : array, shape (T, ...)
-        Rewards, and max_a Q at the state that followed each step.
-    terminated, truncated : array of 0 and 1 in the dtype of `rewards`, shape (T, ...)
+        Rewards, and max_a Q at the state that followed each step; what stands behind a real end does not count.
+    terminated, truncated : array of bool, or of 0 and 1, shape (T, ...)
         Real ends, and cuts by a time limit.
     gamma, q_lambda : float
-        Discount factor and trace parameter.
+        Discount factor and trace parameter, in [0, 1].
     trace_through_ends : bool
         CleanRL's loop does not stop ``lambda G_{t+1}`` at an end, except at the last step: True
         repeats that.
@@ -50,6 +97,11 @@ def q_lambda_targets(rewards, next_values, terminated, truncated, gamma, q_lambd
     Returns
     -------
     list of T arrays
+
+    Raises
+    ------
+    ValueError
+        As :func:`td_target`.
 
     Examples
     --------
@@ -61,19 +113,40 @@ def q_lambda_targets(rewards, next_values, terminated, truncated, gamma, q_lambd
     >>> [float(g) for g in q_lambda_targets(r, v, np.array([0.0, 1, 0]), no, 1.0, 0.5)]
     [7.0, 2.0, 33.0]
     """
+    check_fraction(gamma=gamma, q_lambda=q_lambda)
+    rewards, following, ended, cut = _columns(
+        rewards=rewards, next_values=next_values, terminated=terminated, truncated=truncated
+    )
+    for name, column in (("rewards", rewards), ("next_values", following), ("terminated", ended), ("truncated", cut)):
+        if not column.ndim:
+            raise ValueError(f"{name} must have one entry a step, shape (T, ...), got a number")
+    going_on = 1 - cut if trace_through_ends else (1 - ended) * (1 - cut)
     targets = []
-    for t in reversed(range(len(rewards))):
-        one_step = td_target(rewards[t], next_values[t], terminated[t], truncated[t], gamma)
-        if targets:
-            trace = targets[-1] - next_values[t] * (1 - terminated[t] * trace_through_ends)
-            open_end = 1 - truncated[t] if trace_through_ends else (1 - terminated[t]) * (1 - truncated[t])
-            one_step = one_step + gamma * q_lambda * open_end * trace
-        targets.append(one_step)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for t in reversed(range(len(rewards))):
+            target = rewards[t] + gamma * following[t]
+            if targets:
+                target = target + gamma * q_lambda * going_on[t] * (targets[-1] - following[t])
+            targets.append(target)
+    for target in targets:
+        check_sums(targets=_on_cpu(target))
     return targets[::-1]
 
 
 def linear_schedule(start, end, duration, step):
     """A straight line from `start` to `end` over `duration` steps, then constant.
+
+    Parameters
+    ----------
+    start, end : float
+        Falling or rising.
+    duration : float
+        At 0 the line is `end` throughout.
+    step : float
+
+    Returns
+    -------
+    float
 
     Examples
     --------
@@ -81,4 +154,5 @@ def linear_schedule(start, end, duration, step):
     >>> [round(linear_schedule(1.0, 0.01, 300, t), 6) for t in (0, 150, 300, 900)]
     [1.0, 0.505, 0.01, 0.01]
     """
-    return max(start + (end - start) * step / duration, end)
+    line = start + (end - start) * step / duration if duration > 0 else end
+    return min(max(line, min(start, end)), max(start, end))

@@ -181,6 +181,8 @@ class Trainer:
         """One iteration: act, compute targets, update."""
         torch, c, r, began = require_torch(), self.config, self.n_runs, time.process_time()
         actions, (rewards, ended, cut, valid), values, ties = self._act()
+        if not values.isfinite().all():
+            raise FloatingPointError(f"Q-values are not finite at step {self.step_count() + c.n_envs * c.n_steps}")
         targets = q_lambda_targets(rewards, values[1:], ended, cut, c.gamma, c.q_lambda, c.trace_through_ends)
         flat = [x.transpose(0, 1).flatten(1) for x in (actions, torch.stack(targets), valid)]
         size = c.n_envs * c.n_steps

@@ -401,6 +401,76 @@ def test_td_target_known_answers():
     assert [td_target(1, 10, end, cut, 0.9) for end, cut in ((0, 0), (1, 0), (0, 1), (1, 1))] == [10, 1, 10, 1]
 
 
+@pytest.mark.parametrize("make", [np.array, torch.tensor], ids=["numpy", "torch"])
+@pytest.mark.parametrize("kind", [float, int, bool])
+@pytest.mark.parametrize("garbage", [float("nan"), float("inf"), -float("inf"), 1e300])
+def test_what_stands_behind_an_end_does_not_count(make, kind, garbage):
+    """Case 30: nobody reads it, so it may be anything; the targets are those with any other number there."""
+    r, v = make([1.0, 2.0, 3.0]), make([10.0, garbage, 30.0])
+    end, no = make([kind(0), kind(1), kind(0)]), make([kind(0)] * 3)
+    assert [float(x) for x in q_lambda_targets(r, v, end, no, 1.0, 0.5)] == [7.0, 2.0, 33.0]
+    assert [float(x) for x in q_lambda_targets(r, v, end, no, 1.0, 0.5, True)] == [15.25, 18.5, 33.0]
+    assert td_target(r, v, end, no, 0.5).tolist() == [6.0, 2.0, 18.0]
+    if not np.isfinite(garbage):
+        for call in (lambda: td_target(r, v, no, end, 0.5), lambda: q_lambda_targets(r, v, no, end, 1.0, 0.5)):
+            with pytest.raises(
+                ValueError, match=r"next_values?, where no episode ended, holds -?(nan|inf) at index \(1,"
+            ):
+                call()
+
+
+def test_one_number_is_a_target_too_and_the_dtype_stays():
+    assert td_target(3, float("nan"), True, False, 0.99) == 3.0
+    r, no = np.ones(2, np.float32), np.zeros(2, bool)
+    assert td_target(r, r, no, no, 0.5).dtype == np.float32
+    assert {target.dtype for target in q_lambda_targets(r, r, no, no, 0.9, 0.5)} == {np.dtype(np.float32)}
+    half = torch.ones(2, dtype=torch.bfloat16)
+    assert td_target(half, half, no, no, 0.5).dtype == torch.bfloat16
+    # A target with its gradient.
+    v = torch.ones(2, requires_grad=True)
+    td_target(torch.ones(2), v, torch.tensor([0, 1]), no, 0.5).sum().backward()
+    assert v.grad.tolist() == [0.5, 0.0]
+
+
+@pytest.mark.parametrize("make", [np.array, torch.tensor], ids=["numpy", "torch"])
+@pytest.mark.parametrize(
+    ("place", "value", "message"),
+    [
+        (0, [1.0, float("nan")], r"rewards? holds nan at index \(1,"),
+        (2, [0.0, 0.5], r"terminated must be booleans or 0 and 1, got 0.5 at index \(1,"),
+        (2, [0.0, float("nan")], "terminated must be booleans or 0 and 1, got nan"),
+        (3, [2.0, 0.0], "truncated must be booleans or 0 and 1, got 2.0"),
+        (1, [[1.0], [2.0]], r"one shape, or be numbers; got rewards? \(2,\), next_values? \(2, 1\)"),
+        (2, [[0], [1]], "one shape"),
+        (0, [1e308, 1e308], "overflows float64"),
+    ],
+)
+def test_bad_columns_are_refused_by_name(make, place, value, message):
+    columns = [np.array(column) for column in ([1.0, 2.0], [1e308, 1e308], [0.0, 0.0], [0.0, 0.0])]
+    columns[place] = np.array(value)
+    columns = [torch.from_numpy(column) for column in columns] if make is torch.tensor else columns
+    for call in (lambda: td_target(*columns, 1.0), lambda: q_lambda_targets(*columns, 1.0, 0.5)):
+        with pytest.raises(ValueError, match=message):
+            call()
+
+
+def test_ends_of_text_and_discounts_above_one_are_refused():
+    with pytest.raises(ValueError, match="terminated must be booleans or 0 and 1, got dtype <U5"):
+        td_target(np.ones(2), np.ones(2), np.array(["False", "True"]), np.zeros(2), 0.9)
+    with pytest.raises(ValueError, match=r"gamma must lie in \[0, 1\], got 1.5"):
+        td_target(1, 1, 0, 0, 1.5)
+    with pytest.raises(ValueError, match=r"q_lambda must lie in \[0, 1\], got nan"):
+        q_lambda_targets(np.ones(2), np.ones(2), np.zeros(2), np.zeros(2), 0.9, float("nan"))
+    with pytest.raises(ValueError, match="terminated must have one entry a step"):
+        q_lambda_targets(np.ones(2), np.ones(2), 0, np.zeros(2), 0.9, 0.5)
+
+
+@given(st.floats(0, 1), st.floats(0, 1), st.integers(0, 100), st.integers(0, 200))
+def test_the_schedule_is_a_line_that_stops_at_its_end_whether_it_falls_or_rises(start, end, duration, step):
+    expected = np.interp(step, [0, duration], [start, end]) if duration else end
+    assert linear_schedule(start, end, duration, step) == pytest.approx(expected, abs=1e-15)
+
+
 @settings(max_examples=50, deadline=None)
 @given(st.data())
 def test_q_lambda_limits(data):
@@ -507,13 +577,26 @@ def test_ties():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"n_envs": 0}, "n_envs must be at least 1, got 0"),
+        ({"n_envs": 0}, "n_envs must be an integer >= 1, got 0"),
+        ({"n_envs": 1.0}, "n_envs must be an integer >= 1, got 1.0"),
+        ({"epochs": True}, "epochs must be an integer >= 1, got True"),
         ({"n_minibatches": 7}, "n_minibatches must divide"),
         ({"total_steps": 10}, "total_steps must cover"),
-        ({"grid_step": -0.1}, "grid_step must be at least 0, got -0.1"),
-        ({"weight_decay": float("nan")}, "weight_decay"),
-        ({"round_loss": "yes"}, "round_loss must be one of"),
-        ({"tie_break": "random"}, "tie_break must be one of"),
+        ({"grid_step": -0.1}, "grid_step must be a finite number >= 0, got -0.1"),
+        ({"weight_decay": float("nan")}, "weight_decay must be a finite number >= 0, got nan"),
+        ({"learning_rate": float("nan")}, "learning_rate must be a finite number >= 0, got nan"),
+        ({"learning_rate": "fast"}, "learning_rate"),
+        ({"gamma": 5}, r"gamma must lie in \[0, 1\], got 5"),
+        ({"q_lambda": -0.1}, "q_lambda"),
+        ({"start_e": 1.5}, "start_e"),
+        ({"exploration_fraction": 2.0}, "exploration_fraction"),
+        ({"max_grad_norm": 0.0}, "max_grad_norm must be positive"),
+        ({"adam_betas": (0.9, 1.0)}, "adam_betas must be two numbers"),
+        ({"adam_betas": 0.9}, "adam_betas must be two numbers"),
+        ({"anneal_lr": "no"}, "anneal_lr must be True or False, got 'no'"),
+        ({"round_loss": "yes"}, "round_loss must be 'no', 'straight-through' or 'plain', got 'yes'"),
+        ({"tie_break": "random"}, "tie_break must be"),
+        ({"tie_break": ["first"]}, "tie_break must be"),
     ],
 )
 def test_bad_settings(change, message):
