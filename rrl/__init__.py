@@ -4,7 +4,7 @@ The algorithms of the paper of that name, the measuring of replicability, and it
 name is imported when it is first used, so that ``import rrl`` costs nothing and needs nothing more
 than the part in use. In the order of the paper:
 
-- ``randomness``, ``rounding``: the shared random string and Algorithm 1;
+- ``randomness``, ``rounding``, ``lattice``: the shared random string, Algorithm 1 and a better grid for it;
 - ``ridge``, ``core_set``, ``second_moment``: Algorithm 2, Definition 3.1, Algorithm 3;
 - ``mdp``: Definition 2.1, the model, its instances, draws and counts;
 - ``generative``, ``lsvi``, ``lsvi_ucb``: Algorithms 4 and 5;

@@ -8,6 +8,7 @@ from . import pqn as pqn
 from . import theory
 from .randomness import shared_uniform
 from .rounding import Rounded, hypergrid_round
+from .lattice import lattice_round
 from .ridge import ReplicableRidge, ridge_weights
 from .core_set import CoreSet, barycentric_spanner, core_set_constant, g_optimal_design
 from .second_moment import ReplicableSecondMoment, project_psd
@@ -62,6 +63,7 @@ __all__ = [
     "fingerprint",
     "g_optimal_design",
     "hypergrid_round",
+    "lattice_round",
     "least_pairs",
     "modal_share",
     "pairwise_share",

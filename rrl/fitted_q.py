@@ -5,11 +5,11 @@ from numbers import Integral, Real
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from ._checks import as_float64, check_bin_width, check_finite, check_sums
+from ._checks import as_float64, check_bin_width, check_choice, check_finite, check_sums
 from .features import rowwise_product
+from .lattice import SCHEMES
 from .replicability import fingerprint
 from .ridge import ridge_weights
-from .rounding import hypergrid_round
 
 __all__ = ["ReplicableFittedQ"]
 
@@ -37,6 +37,8 @@ class ReplicableFittedQ(BaseEstimator):
         The paper's alpha (0.2 in its figure); None for no rounding.
     shared_seed : int, default=0
         The paper's random string r, for the grid offsets.
+    scheme : {"grid", "lattice"}, default="grid"
+        How the weights of each action are rounded; the worst error is the same.
 
     Attributes
     ----------
@@ -61,7 +63,18 @@ class ReplicableFittedQ(BaseEstimator):
     array([1, 1])
     """
 
-    def __init__(self, features, n_actions, *, n_rounds=5, penalty=0.1, gamma=0.99, bin_width=0.2, shared_seed=0):
+    def __init__(
+        self,
+        features,
+        n_actions,
+        *,
+        n_rounds=5,
+        penalty=0.1,
+        gamma=0.99,
+        bin_width=0.2,
+        shared_seed=0,
+        scheme="grid",
+    ):
         self.features = features
         self.n_actions = n_actions
         self.n_rounds = n_rounds
@@ -69,6 +82,7 @@ class ReplicableFittedQ(BaseEstimator):
         self.gamma = gamma
         self.bin_width = bin_width
         self.shared_seed = shared_seed
+        self.scheme = scheme
 
     def fit(self, observations, actions, rewards, next_observations, terminals):
         """Run all rounds on one sample of transitions.
@@ -105,7 +119,7 @@ class ReplicableFittedQ(BaseEstimator):
             check_sums(targets=np.asarray(moments))
             weights = np.array([ridge_weights(g, m, self.penalty) for g, m in zip(grams, moments, strict=True)])
             if width is not None:
-                rounded = hypergrid_round(weights, width, shared_seed=self.shared_seed, key=("fitted_q", number))
+                rounded = SCHEMES[self.scheme](weights, width, shared_seed=self.shared_seed, key=("fitted_q", number))
                 weights = rounded.values
                 history.append(rounded.codes)
         self.weights_ = weights
@@ -122,6 +136,7 @@ class ReplicableFittedQ(BaseEstimator):
             value = getattr(self, name)
             if not (isinstance(value, Real) and np.isfinite(value) and 0 <= value <= top):
                 raise ValueError(f"{name} must be a finite number in [0, {top}], got {value!r}")
+        check_choice("scheme", self.scheme, SCHEMES)
         return None if self.bin_width is None else check_bin_width(self.bin_width, ())
 
     def _check_transitions(self, observations, actions, rewards, next_observations, terminals):

@@ -4,13 +4,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ._checks import as_float64, check_bin_width, check_penalty, check_rng, check_size
+from ._checks import as_float64, check_bin_width, check_choice, check_penalty, check_rng, check_size
 from .features import rowwise_product
 from .generative import generative_model
+from .lattice import SCHEMES
 from .mdp import greedy_actions
 from .replicability import fingerprint
 from .ridge import ridge_weights
-from .rounding import hypergrid_round
 
 __all__ = ["LSVIResult", "r_lsvi"]
 
@@ -71,7 +71,20 @@ def _design_counts(weights, n_samples):
     return np.array(counts, dtype=np.int64 if max(counts) < 2**63 else np.float64)
 
 
-def r_lsvi(mdp, core_set, *, n_samples, penalty, bin_width, shared_seed, rng, by="counts", features=None, horizon=None):
+def r_lsvi(
+    mdp,
+    core_set,
+    *,
+    n_samples,
+    penalty,
+    bin_width,
+    shared_seed,
+    rng,
+    by="counts",
+    features=None,
+    horizon=None,
+    scheme="grid",
+):
     """Replicable least-squares value iteration with a generative model (Algorithm 4, Theorem 4.1).
 
     From the last stage to the first: draw ceil(nu M) next states for every core pair, label them with
@@ -102,6 +115,8 @@ def r_lsvi(mdp, core_set, *, n_samples, penalty, bin_width, shared_seed, rng, by
         grow with M.
     features, horizon : array_like of shape (..., d), int
         With a callable only: the pairs that `core_set` refers to, and H.
+    scheme : {"grid", "lattice"}, default="grid"
+        How the weights of a stage are rounded; the worst error is the same.
 
     Returns
     -------
@@ -126,6 +141,7 @@ def r_lsvi(mdp, core_set, *, n_samples, penalty, bin_width, shared_seed, rng, by
     check_penalty(penalty)
     bin_width = None if bin_width is None else check_bin_width(bin_width, ())
     check_rng(rng)
+    check_choice("scheme", scheme, SCHEMES)
     model = generative_model(mdp, core_set, by, features, horizon)
     counts = _design_counts(core_set.weights, n_samples)
     if not model.by_counts and counts.dtype.kind == "f":
@@ -144,7 +160,7 @@ def r_lsvi(mdp, core_set, *, n_samples, penalty, bin_width, shared_seed, rng, by
         moment = design.T @ (model.label_sums(h, counts, value, rng) / total)
         plain[h] = weights[h] = ridge_weights(gram, moment, penalty)
         if bin_width is not None:
-            rounded = hypergrid_round(plain[h], bin_width, shared_seed=shared_seed, key=("ridge", ("lsvi", h)))
+            rounded = SCHEMES[scheme](plain[h], bin_width, shared_seed=shared_seed, key=("ridge", ("lsvi", h)))
             weights[h], codes[h] = rounded.values, rounded.codes
     policy = None
     if model.features is not None:

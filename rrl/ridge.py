@@ -9,6 +9,7 @@ from . import theory
 from ._checks import (
     as_float64,
     as_square,
+    check_choice,
     check_finite,
     check_penalty,
     check_rows,
@@ -18,7 +19,7 @@ from ._checks import (
     resolve_bin_width,
 )
 from ._estimators import row_blocks, unchanged_on_error
-from .rounding import hypergrid_round
+from .lattice import SCHEMES
 
 __all__ = ["ReplicableRidge", "ridge_weights"]
 
@@ -103,6 +104,8 @@ class ReplicableRidge(RegressorMixin, BaseEstimator):
         The paper's random string r.
     key : tuple, default=()
         Name of this estimator where several share one seed (erratum E2).
+    scheme : {"grid", "lattice"}, default="grid"
+        :func:`rrl.hypergrid_round`, or :func:`rrl.lattice_round` with the same worst error and fewer disagreements.
 
     Attributes
     ----------
@@ -145,6 +148,7 @@ class ReplicableRidge(RegressorMixin, BaseEstimator):
         rho=0.1,
         shared_seed=0,
         key=(),
+        scheme="grid",
     ):
         self.penalty = penalty
         self.bin_width = bin_width
@@ -153,6 +157,7 @@ class ReplicableRidge(RegressorMixin, BaseEstimator):
         self.rho = rho
         self.shared_seed = shared_seed
         self.key = key
+        self.scheme = scheme
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -195,6 +200,7 @@ class ReplicableRidge(RegressorMixin, BaseEstimator):
     def _update(self, X, y, sample_weight, reset):
         check_penalty(self.penalty)
         check_shared(self.shared_seed, self.key)
+        check_choice("scheme", self.scheme, SCHEMES)
         with unchanged_on_error(self):
             X, y = validate_data(self, X, y, y_numeric=True, reset=reset, ensure_all_finite=False)
             d = X.shape[1]
@@ -220,7 +226,7 @@ class ReplicableRidge(RegressorMixin, BaseEstimator):
             rounded = (
                 None
                 if width is None
-                else hypergrid_round(weights, width, shared_seed=self.shared_seed, key=("ridge", self.key))
+                else SCHEMES[self.scheme](weights, width, shared_seed=self.shared_seed, key=("ridge", self.key))
             )
         self._gram, self._moment, self._total = gram, moment, total
         self.n_samples_seen_ = seen + len(y)

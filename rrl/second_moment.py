@@ -7,9 +7,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from . import theory
-from ._checks import as_square, check_rows, check_shared, check_sums, check_weights, resolve_bin_width
+from ._checks import as_square, check_choice, check_rows, check_shared, check_sums, check_weights, resolve_bin_width
 from ._estimators import row_blocks, unchanged_on_error
-from .rounding import hypergrid_round
+from .lattice import SCHEMES
 
 __all__ = ["ReplicableSecondMoment", "project_psd", "round_symmetric"]
 
@@ -55,7 +55,7 @@ def project_psd(a):
     return clipped / 2 + clipped.T / 2 + 0.0
 
 
-def round_symmetric(a, bin_width, *, shared_seed, key=()):
+def round_symmetric(a, bin_width, *, shared_seed, key=(), scheme="grid"):
     """Round the upper triangle of a symmetric matrix, mirror it, project (lines 2 to 4 of Algorithm 3).
 
     Parameters
@@ -68,6 +68,9 @@ def round_symmetric(a, bin_width, *, shared_seed, key=()):
         The paper's r.
     key : tuple, default=()
         Name of this call.
+    scheme : {"grid", "lattice"}, default="grid"
+        The lattice rounds the triangle in coordinates with the Frobenius norm; its worst error is that
+        of the grid, d bin_width / 2.
 
     Returns
     -------
@@ -85,10 +88,15 @@ def round_symmetric(a, bin_width, *, shared_seed, key=()):
     """
     a = as_square("a", a)
     upper = np.triu_indices(len(a))
-    rounded = hypergrid_round(a[upper], bin_width, shared_seed=shared_seed, key=("second_moment", key))
+    entries, length = a[upper], 1.0
+    if scheme == "lattice":
+        # An entry off the diagonal counts twice in the norm; the width keeps the grid's worst error.
+        length = np.where(upper[0] == upper[1], 1.0, np.sqrt(2))
+        bin_width = bin_width * np.sqrt(2 * len(a) / (len(a) + 1))
+    rounded = SCHEMES[scheme](entries * length, bin_width, shared_seed=shared_seed, key=("second_moment", key))
     matrix = np.zeros_like(a)
-    matrix[upper] = rounded.values
-    matrix.T[upper] = rounded.values
+    matrix[upper] = rounded.values / length
+    matrix.T[upper] = matrix[upper]
     return project_psd(matrix), rounded.codes
 
 
@@ -117,6 +125,8 @@ class ReplicableSecondMoment(BaseEstimator):
         *sum* of their second moments, t times the mean over rows (erratum E8).
     key : tuple, default=()
         Name of this estimator where several share one seed.
+    scheme : {"grid", "lattice"}, default="grid"
+        How the matrix is rounded; the worst error is the same.
 
     Attributes
     ----------
@@ -143,7 +153,18 @@ class ReplicableSecondMoment(BaseEstimator):
     True
     """
 
-    def __init__(self, *, bin_width="theorem", epsilon=0.1, delta=0.01, rho=0.1, shared_seed=0, n_rounds=1, key=()):
+    def __init__(
+        self,
+        *,
+        bin_width="theorem",
+        epsilon=0.1,
+        delta=0.01,
+        rho=0.1,
+        shared_seed=0,
+        n_rounds=1,
+        key=(),
+        scheme="grid",
+    ):
         self.bin_width = bin_width
         self.epsilon = epsilon
         self.delta = delta
@@ -151,6 +172,7 @@ class ReplicableSecondMoment(BaseEstimator):
         self.shared_seed = shared_seed
         self.n_rounds = n_rounds
         self.key = key
+        self.scheme = scheme
 
     def fit(self, X, y=None, sample_weight=None):
         """Estimate from a whole sample, forgetting what was seen before.
@@ -188,6 +210,7 @@ class ReplicableSecondMoment(BaseEstimator):
         if not isinstance(self.n_rounds, Integral) or self.n_rounds < 1:
             raise ValueError(f"n_rounds must be a positive integer, got {self.n_rounds!r}")
         check_shared(self.shared_seed, self.key)
+        check_choice("scheme", self.scheme, SCHEMES)
         with unchanged_on_error(self):
             X = validate_data(self, X, reset=reset, ensure_all_finite=False)
             d = X.shape[1]
@@ -209,7 +232,9 @@ class ReplicableSecondMoment(BaseEstimator):
             check_sums(**{"X'X": gram, "the sum of sample_weight": total, "n_rounds times the mean of x x'": plain})
             matrix, codes = plain, None
             if width is not None:
-                matrix, codes = round_symmetric(plain, width, shared_seed=self.shared_seed, key=self.key)
+                matrix, codes = round_symmetric(
+                    plain, width, shared_seed=self.shared_seed, key=self.key, scheme=self.scheme
+                )
         self._gram, self._total = gram, total
         self.n_samples_seen_ = seen + len(X)
         self.bin_width_ = width

@@ -202,7 +202,16 @@ def test_parameters_clone_repr_pickle_and_search(data):
     assert repr(model) == "ReplicableRidge(bin_width=0.1, key=('a', 1), penalty=0.2, shared_seed=4)"
     copy = clone(model)
     assert not hasattr(copy, "coef_") and copy.get_params() == model.get_params()
-    assert set(model.get_params()) == {"penalty", "bin_width", "epsilon", "delta", "rho", "shared_seed", "key"}
+    assert set(model.get_params()) == {
+        "penalty",
+        "bin_width",
+        "epsilon",
+        "delta",
+        "rho",
+        "shared_seed",
+        "key",
+        "scheme",
+    }
     np.testing.assert_array_equal(copy.fit(X, y).codes_, model.codes_)
     loaded = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))

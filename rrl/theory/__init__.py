@@ -5,13 +5,16 @@ statement hides a constant in Omega); ``version="corrected"`` is the repaired on
 named in the docstring. Nothing here looks at data.
 """
 
-from . import bonus, linear, lsvi, lsvi_ucb, rounding, sharper
+from . import bonus, lattice, linear, lsvi, lsvi_ucb, rounding, sharper, stopping, uniform
 from .bonus import *
+from .lattice import *
 from .linear import *
 from .lsvi import *
 from .lsvi_ucb import *
 from .rounding import *
 from .sharper import *
+from .stopping import *
+from .uniform import *
 
 __all__ = [
     *rounding.__all__,
@@ -20,4 +23,7 @@ __all__ = [
     *lsvi_ucb.__all__,
     *bonus.__all__,
     *sharper.__all__,
+    *lattice.__all__,
+    *uniform.__all__,
+    *stopping.__all__,
 ]

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._checks import check_positive, check_probability
+from .lattice import cell_surface
 from .linear import ridge_weight_bound
 
 __all__ = [
@@ -107,13 +108,19 @@ def ridge_error_bound(n_samples, delta, penalty, label_bound=1.0, target_norm=No
     return float((label_bound + tail) / (penalty * np.sqrt(n_samples)))
 
 
-def ridge_plan(d, epsilon, delta, rho, penalty, label_bound=1.0, target_norm=None):
+def _fewer_cuts(d, scheme):
+    """How seldom estimates are cut, beside the grid of the same worst error."""
+    return cell_surface(d, 1.0, scheme) / cell_surface(d, 1.0)
+
+
+def ridge_plan(d, epsilon, delta, rho, penalty, label_bound=1.0, target_norm=None, scheme="grid"):
     """Samples and bin width for both promises of Theorem 3.1, without its uniform convergence.
 
     The smallest N for which some width alpha has sqrt(d) alpha / 2 + :func:`ridge_error_bound` <= eps
     and :func:`ridge_disagreement_bound` <= rho:
     N = ((d Y / (sqrt(2) rho) + Y + (norm(theta) + Y) sqrt(2 log(1/delta))) / (lambda eps))^2.
-    Of order d^2 instead of d^3; rho > 2 delta is not needed.
+    Of order d^2 instead of d^3; rho > 2 delta is not needed. On the lattice the first term is
+    multiplied by the square root of :func:`lattice_rows`.
 
     Parameters
     ----------
@@ -127,6 +134,8 @@ def ridge_plan(d, epsilon, delta, rho, penalty, label_bound=1.0, target_norm=Non
         The paper's Y.
     target_norm : float, optional
         As in :func:`ridge_error_bound`.
+    scheme : {"grid", "lattice"}
+        How the weights are rounded.
 
     Returns
     -------
@@ -143,7 +152,8 @@ def ridge_plan(d, epsilon, delta, rho, penalty, label_bound=1.0, target_norm=Non
     """
     check_positive(d=d, epsilon=epsilon)
     check_probability(rho=rho)
-    apart = ridge_disagreement_bound(d, 1, rho, penalty, label_bound)  # the width for rho, times sqrt(N)
+    # The width for rho, times sqrt(N).
+    apart = ridge_disagreement_bound(d, 1, rho, penalty, label_bound) * _fewer_cuts(d, scheme)
     error = ridge_error_bound(1, delta, penalty, label_bound, target_norm)
     root = (np.sqrt(d) * apart / 2 + error) / epsilon
     return SamplePlan(float(root**2), float(apart / root))
@@ -211,12 +221,14 @@ def second_moment_error_bound(n_samples, delta, t=1):
     return float(t * (1 + np.sqrt(np.log(1 / delta))) / np.sqrt(n_samples))
 
 
-def second_moment_plan(d, epsilon, delta, rho, t=1):
+def second_moment_plan(d, epsilon, delta, rho, t=1, scheme="grid"):
     """Samples and bin width for both promises of Theorem 3.3, of order d^4 instead of d^8.
 
     The smallest N for which some width alpha has d alpha / 2 + :func:`second_moment_error_bound` <= eps
     and :func:`second_moment_disagreement_bound` <= rho:
-    N = t^2 ((d sqrt(d (d + 3) / 8) / rho + 1 + sqrt(log(1/delta))) / eps)^2.
+    N = t^2 ((d sqrt(d (d + 3) / 8) / rho + 1 + sqrt(log(1/delta))) / eps)^2. On the lattice, which
+    rounds the matrix in coordinates with the Frobenius norm, the first term is multiplied by
+    (d + 1) / sqrt(d (d + 3)) and the square root of :func:`lattice_rows` in d (d + 1) / 2 dimensions.
 
     Parameters
     ----------
@@ -226,6 +238,8 @@ def second_moment_plan(d, epsilon, delta, rho, t=1):
         Accuracy in Frobenius norm, failure probability, replicability parameter.
     t : int, default=1
         Number of distributions.
+    scheme : {"grid", "lattice"}
+        How the matrix is rounded.
 
     Returns
     -------
@@ -240,6 +254,8 @@ def second_moment_plan(d, epsilon, delta, rho, t=1):
     check_positive(d=d, epsilon=epsilon)
     check_probability(rho=rho)
     apart = second_moment_disagreement_bound(d, 1, rho, t)
+    if scheme != "grid":
+        apart *= (d + 1) / np.sqrt(d * (d + 3)) * _fewer_cuts(d * (d + 1) // 2, scheme)
     root = (d * apart / 2 + second_moment_error_bound(1, delta, t)) / epsilon
     return SamplePlan(float(root**2), float(apart / root))
 
