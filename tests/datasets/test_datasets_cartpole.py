@@ -314,6 +314,20 @@ class TestBadFiles:
         with pytest.raises(ValueError, match=r"episode 1 has the end .*; it should be one number, 0 or 1"):
             cartpole(path=write_h5(tmp_path / "ends.h5", arrays))
 
+    @pytest.mark.parametrize("count", [3.0, [3, 3], True])
+    def test_a_number_of_episodes_that_is_none_is_refused(self, count, standin, tmp_path):
+        arrays = numbered(flat_rows(standin, 3)) | {"num_episodes": count}
+        with pytest.raises(ValueError, match="num_episodes should be one integer, is "):
+            cartpole(path=write_h5(tmp_path / "count.h5", arrays))
+
+    @pytest.mark.parametrize("name", ["terminals", "timeouts", "actions"])
+    def test_text_in_an_npz_is_refused(self, name, standin, tmp_path):
+        rows = flat_rows(standin)
+        rows[name] = rows[name].astype(bool).astype(str)
+        np.savez(tmp_path / "text.npz", **rows)
+        with pytest.raises(ValueError, match=rf"text\.npz: {name} should be numbers, are <U5"):
+            cartpole(path=tmp_path / "text.npz")
+
     @pytest.mark.parametrize("end", ["False", b"0", [b"False"]])
     def test_ends_that_are_text_are_refused(self, end, standin, tmp_path):
         arrays = numbered(flat_rows(standin, 3)) | {"terminated_1": end}
