@@ -7,8 +7,12 @@ JOBS ?= 2
 BROWSER ?= auto
 PORT ?= 8000
 VENV ?= .venv
-PY := $(VENV)/bin/python
-READY := $(VENV)/.ready
+PY := "$(VENV)/bin/python"
+# A space in the name of a file that make looks at is written with a backslash.
+READY := $(subst $() ,\ ,$(VENV))/.ready
+# The package of this checkout, also where .venv was copied from another one; and assertions are checked.
+export PYTHONPATH := $(CURDIR)$(if $(PYTHONPATH),:$(PYTHONPATH))
+unexport PYTHONOPTIMIZE
 
 # The first interpreter that is new enough and can make an environment; PYTHON=... overrides it.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
@@ -27,12 +31,12 @@ $(READY): requirements.lock requirements-hashed.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "error: no Python 3.11, 3.12 or 3.13 with the venv module was found." \
 	  "Install one (on Debian and Ubuntu also python3-venv), or name it: make book PYTHON=/path/to/python" >&2; exit 1; }
 	@echo "==> Setting up $(VENV) with $(PYTHON) (a few minutes the first time)"
-	@$(PY) -c 'import pip' 2>/dev/null || $(PYTHON) -m venv --clear $(VENV)
+	@$(PY) -c 'import pip' 2>/dev/null || "$(PYTHON)" -m venv --clear "$(VENV)"
 	@$(PY) -m pip install --progress-bar off --require-hashes --no-deps -r requirements-hashed.lock
 	@$(PY) -m pip install --progress-bar off -r requirements.lock
-	@$(PY) -m pip install --quiet --no-deps --editable .
+	@$(PY) -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@$(PY) -m pip check
-	@touch $@
+	@touch "$@"
 
 setup: $(READY) ## make .venv and install everything into it
 
@@ -84,7 +88,7 @@ test: $(READY) ## run the tests with branch coverage
 
 mutants: $(READY) ## change the core at random and see whether the tests notice (see tests/MUTANTS.md)
 	@$(PY) -c 'import cosmic_ray' 2>/dev/null || { echo "error: Cosmic Ray is not installed; run" \
-	  "'$(PY) -m pip install -c requirements.lock cosmic-ray==8.7.0' first" >&2; exit 1; }
+	  "'$(VENV)/bin/python -m pip install -c requirements.lock cosmic-ray==8.7.0' first" >&2; exit 1; }
 	@OMP_NUM_THREADS=1 $(PY) tools/mutants.py $(NAME) $(if $(SAMPLE),--sample $(SAMPLE))
 
 lint: $(READY) ## check style

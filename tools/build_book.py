@@ -1,17 +1,22 @@
 """Build the site from the executed notebooks and check its pages; do nothing where nothing changed."""
 
 import argparse
+import functools
 import json
+import os
 import shutil
+import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 import build_slides
 import check_pages
 import yaml
-from run_notebooks import files_under, fingerprint, write_atomic
+from kernel_start import end_with_parent
+from run_notebooks import files_under, fingerprint, hear_stops, one_at_a_time, write_atomic
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -48,14 +53,20 @@ def build(root, browser):
         print("The site is up to date: no page, notebook or setting changed")
         return 0
     # A page that Sphinx does not read again cannot warn again, so each build starts afresh, beside the site there is.
-    beside = root / "_build" / "next"
-    shutil.rmtree(beside, ignore_errors=True)
+    (root / "_build").mkdir(exist_ok=True)
+    for left in (root / "_build").glob("next-*"):
+        shutil.rmtree(left, ignore_errors=True)
+    beside = Path(tempfile.mkdtemp(prefix="next-", dir=root / "_build"))
     started = time.monotonic()
     print("Building the site with jupyter-book (a minute or more)", flush=True)
-    command = [str(Path(sys.executable).with_name("jupyter-book")), "build", ".", "-q"]
+    # Not the script of that name: in a checkout that was moved it calls the interpreter of the old place.
+    command = [sys.executable, "-c", "from jupyter_book.cli.main import main; main()", "build", ".", "-q"]
     command += ["--path-output", beside.relative_to(root).as_posix(), "-W", "--keep-going", "-n"]
     # In a session of its own it hears no Ctrl-C: `run` ends it, and it prints no trace.
-    if subprocess.run(command, cwd=root, start_new_session=True).returncode:
+    options = {"env": os.environ | {"PYTHONPATH": str(root)}, "start_new_session": True}
+    if os.name == "posix":
+        options["preexec_fn"] = functools.partial(end_with_parent, signal.SIGKILL)
+    if subprocess.run(command, cwd=root, **options).returncode:
         print("error: jupyter-book found the problems above; the site before stays as it was", file=sys.stderr)
         return 1
     made = beside / "_build" / "html"
@@ -83,11 +94,13 @@ def main(argv=None):
     parser.add_argument("--browser", choices=["auto", "required", "skip"], default="auto")
     args = parser.parse_args(argv)
     try:
-        return build(ROOT, args.browser)
+        with one_at_a_time(ROOT):
+            return build(ROOT, args.browser)
     except KeyboardInterrupt:
         print("stopped; the site before stays as it was", file=sys.stderr)
         return 130
 
 
 if __name__ == "__main__":
+    hear_stops()
     sys.exit(main())

@@ -217,6 +217,7 @@ def build(root, target, site):
         source = package_folder("sphinx-mathjax-offline") / "static" / "mathjax"
         shutil.copytree(source / "output", target / "mathjax" / "output", dirs_exist_ok=True)
         shutil.copy(source / "tex-chtml.js", target / "mathjax")
+        shutil.copy(ROOT / "book" / "_static" / "mathjax" / "LICENSE", target / "mathjax")
     for folder in ("reveal", "figures"):
         (target / folder).mkdir(exist_ok=True)
     for name in REVEAL_FILES:

@@ -20,6 +20,8 @@ SITE = "http://site.invalid/"
 LARGE = 2 * 2**20
 # A value of a notebook that was not put in its place: MyST leaves the role as it stands, inside a formula for one.
 RAW_GLUE = re.compile(r"\{glue:\w*\}?\S{0,40}|glue:text\S{0,40}")
+# The owner of the repository that Jupyter Book's settings name where a book names none.
+STRANGER = "executablebooks/"
 # Attributes from which a browser fetches something without being asked.
 FETCHED = {
     "img": ("src", "srcset"),
@@ -140,6 +142,7 @@ def check_files(site, names):
                 faults.append(f"{name}: link to a missing anchor {address}")
         fetched = page.fetches + [address for style in page.styles for address in style_fetches(style)]
         faults += [f"{name}: external request {address}" for address in fetched if is_external(address)]
+        faults += [f"{name}: leads to another book: {address}" for address in page.links if STRANGER in address]
         faults += [f"{name}: raw text {text}" for text in RAW_GLUE.findall("".join(page.words))]
         for source, alt, attributes in page.images:
             if has_no_alternative(source, alt, attributes):

@@ -16,6 +16,19 @@ from sphinx_proof.nodes import unenumerable_node
 ROOT = Path(__file__).resolve().parents[2]
 # Holds the sources and the executed notebooks, which the main branch does not keep; the book's workflow makes it.
 EXECUTED = "executed"
+INSTALL = """\
+# This notebook needs the package of its book (imported as rrl), and some need the records beside it.
+# In a clone of the repository: pip install -e ".[experiments,book]", then open the notebook there, in chapters/.
+# Without a clone: pip install "replicable-rl[experiments,book] @ git+{url}\""""
+ON_COLAB = """
+
+# On Colab this fetches both, in a few minutes.
+import sys
+
+if "google.colab" in sys.modules:
+    !git clone --quiet --depth 1 {url} /content/rrl
+    %cd /content/rrl/notebooks
+    %pip install --quiet "/content/rrl[experiments,book]\""""
 
 
 def read_run(root, docname):
@@ -184,6 +197,19 @@ def add_buttons(app, pagename, templatename, context, doctree):
         context["header_buttons"].insert(0, group | {"label": "launch-buttons"})
 
 
+def say_what_to_install(app, exception):
+    """Begin the notebooks that readers download or open online with what they need; the pages stay as they are."""
+    if exception is not None or app.builder.name != "html":
+        return
+    url = app.config.html_theme_options.get("repository_url", "")
+    source = (INSTALL + ON_COLAB * bool(url)).format(url=url or "URL, with the repository's address as URL")
+    cell = {"cell_type": "code", "execution_count": None, "id": "install", "metadata": {}, "outputs": []}
+    for path in (Path(app.outdir) / "_sources" / "chapters").glob("*.ipynb"):
+        notebook = json.loads(path.read_text(encoding="utf-8"))
+        notebook["cells"].insert(0, cell | {"source": source})
+        path.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
 def mend_access(app, pagename, templatename, context, doctree):
     """Mend what a screen reader stumbles over: empty heads of tables, and the items of the bibliography."""
     if "body" in context:
@@ -206,6 +232,7 @@ def setup(app):
     app.add_js_file("book.js")
     app.connect("html-page-context", mend_access)
     app.connect("build-finished", drop_icon_script)
+    app.connect("build-finished", say_what_to_install)
     app.add_transform(RunNotes)
     app.add_transform(PaperIndex)
     # The numbers are given in the same event, at the usual priority.

@@ -142,6 +142,8 @@ def set_repository(app, config):
     config.html_context["default_mode"] = "auto"
     url = repository_url()
     if url is None:
+        # Without this, Jupyter Book's own repository stands behind the buttons.
+        config.html_theme_options["repository_url"] = ""
         return
     config.html_theme_options |= {
         "repository_url": url,

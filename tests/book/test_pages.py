@@ -1,10 +1,17 @@
 """The checks of built pages: each kind of fault is found, and a good page passes."""
 
 import importlib.util
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import build_book
 import check_pages
+import psutil
 import pytest
 from check_pages import check_files, check_in_browser, find_chromium, find_pages, has_no_alternative, style_fetches
 
@@ -72,6 +79,10 @@ def test_a_good_site_has_no_fault(site):
         ('<img src="a.svg" alt=" ">', "without a written alternative text: a.svg"),
         ('<img src="a.svg" alt="_images/a.svg">', "without a written alternative text: a.svg"),
         ('<img src="a.svg" alt="../book/other.png">', "without a written alternative text: a.svg"),
+        (
+            '<a href="https://mybinder.org/v2/gh/executablebooks/jupyter-book/executed">x</a>',
+            "a.html: leads to another book: https://mybinder.org/v2/gh/executablebooks/jupyter-book/executed",
+        ),
         ("<p>It took {glue:text}`seconds:.1f` s", "a.html: raw text {glue:text}`seconds:.1f`"),
         (r'<p class="math">\(n = {glue:}`n`\)</p>', "a.html: raw text {glue:}`n`"),
         (r'<div class="math">\[\frac{1}{glue:text}n\]</div>', "a.html: raw text {glue:text}n"),
@@ -200,7 +211,7 @@ def test_an_unchanged_site_is_not_built_again_and_a_failed_one_is(sources, build
     assert build_book.build(sources, "skip") == 0
     assert build_book.build(sources, "skip") == 0
     assert len(builder.calls) == 1
-    assert builder.calls[0][1:] == ["build", ".", "-q", "--path-output", "_build/next", "-W", "--keep-going", "-n"]
+    assert builder.calls[0][3:6] == ["build", ".", "-q"] and builder.calls[0][-3:] == ["-W", "--keep-going", "-n"]
     (sources / "chapters" / "00.ipynb").write_text("{}")
     builder.returncode = 1
     assert build_book.build(sources, "skip") == 1
@@ -236,4 +247,76 @@ def test_the_old_site_survives_a_build_that_fails_or_is_stopped(sources, builder
     chapter.write_text("{ }")
     assert build_book.main(["--browser", "skip"]) == 0
     assert index.read_text() == "<title>build 5</title>"
-    assert sorted(path.name for path in (sources / "_build").iterdir()) == ["book.json", "html"]
+    assert sorted(path.name for path in (sources / "_build").glob("[!.]*")) == ["book.json", "html"]
+
+
+# Builds that are stopped, doubled, or moved
+
+
+STAND_IN = """
+import os, pathlib, sys, time
+
+def main():
+    root = pathlib.Path.cwd()
+    with open(root / "begun", "a") as file:
+        file.write(f"{os.getpid()} ")
+    html = root / sys.argv[sys.argv.index("--path-output") + 1] / "_build" / "html"
+    html.mkdir(parents=True)
+    (html / "index.html").write_text("<title>x</title>")
+    time.sleep(float(os.environ["SECONDS"]))
+"""
+
+
+@pytest.fixture
+def checkout(sources):
+    """A repository with the tools and a stand-in for jupyter-book that takes its time."""
+    shutil.copytree(build_book.ROOT / "tools", sources / "tools", ignore=shutil.ignore_patterns("__pycache__"))
+    (sources / "chapters").mkdir()
+    (sources / "_config.yml").write_text("sphinx: {config: {mathjax3_config: {tex: {macros: {}}}}}\n")
+    (sources / "jupyter_book" / "cli").mkdir(parents=True)
+    for name, text in (("__init__", ""), ("cli/__init__", ""), ("cli/main", STAND_IN)):
+        (sources / "jupyter_book" / f"{name}.py").write_text(text)
+
+    def start(seconds):
+        command = [sys.executable, str(sources / "tools" / "build_book.py"), "--browser", "skip"]
+        options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        return subprocess.Popen(command, env=os.environ | {"SECONDS": str(seconds)}, **options)
+
+    return sources, start
+
+
+def wait_for_file(path):
+    """Wait until a file has something in it."""
+    deadline = time.monotonic() + 60
+    while not (path.exists() and path.read_text()):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux alone tells a process that its parent was killed")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL], ids=lambda n: n.name)
+def test_a_stopped_build_leaves_no_sphinx_running_and_the_next_one_is_whole(checkout, number):
+    root, start = checkout
+    process = start(300)
+    wait_for_file(root / "begun")
+    family = psutil.Process(process.pid).children(recursive=True)
+    assert len(family) == 1
+    process.send_signal(number)
+    _, err = process.communicate(timeout=20)
+    assert err == ("" if number == signal.SIGKILL else "stopped; the site before stays as it was\n")
+    assert not psutil.wait_procs(family, timeout=10)[1]
+    process = start(0)
+    assert process.wait(60) == 0, process.stderr.read()
+    assert sorted(path.name for path in (root / "_build").glob("[!.]*")) == ["book.json", "html"]
+
+
+def test_two_builds_wait_for_each_other(checkout):
+    root, start = checkout
+    first = start(3)
+    wait_for_file(root / "begun")
+    second = start(3)
+    out, err = second.communicate(timeout=60)
+    assert first.wait(60) == second.returncode == 0, err
+    assert out.splitlines()[0] == "Waiting for another build in this folder to end"
+    assert out.splitlines()[1].startswith("The site is up to date")
+    assert len((root / "begun").read_text().split()) == 1

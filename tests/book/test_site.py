@@ -11,12 +11,13 @@ import shutil
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import unquote, urlsplit
 
 import book_pages
 import jupytext
-import prepare_launch
 import pytest
+import rrl_book
 from check_pages import FORMULA_FAULTS, find_chromium, find_pages, is_redirect, served
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,6 +29,7 @@ PAGES = [name for name in find_pages(SITE) if not is_redirect(SITE / name)] if B
 site = pytest.mark.skipif(not BUILT, reason="needs Chromium and a built site")
 # Cells whose code is on no page.
 HIDDEN = {"remove-cell", "remove-input"}
+DEFAULT_URL = "https://github.com/executablebooks/jupyter-book"
 RECORD = {
     "scale": "quick",
     "parameters": {"scale": "quick", "steps": None},
@@ -138,6 +140,40 @@ def test_launch_links_name_the_branch_with_executed_notebooks():
     assert book_pages.launch_links("", "03_ridge") == {}
     workflow = (ROOT / ".github" / "workflows" / "book.yml").read_text(encoding="utf-8")
     assert f"HEAD:{book_pages.EXECUTED}" in workflow
+
+
+@pytest.mark.parametrize("remote", ["", "https://elsewhere.example/a/b.git", "/srv/mirror/a.git"])
+def test_without_a_known_repository_no_button_leads_to_another_book(monkeypatch, remote):
+    """Jupyter Book's own repository stands in the settings where a book names none."""
+    monkeypatch.setenv("BOOK_REPOSITORY", remote or "none")
+    config = SimpleNamespace(html_context={}, html_theme_options={"repository_url": DEFAULT_URL})
+    rrl_book.set_repository(None, config)
+    assert config.html_theme_options == {"repository_url": ""}
+    assert book_pages.launch_links(config.html_theme_options["repository_url"], "03_ridge") == {}
+
+
+def test_with_a_repository_the_buttons_open_this_book_s_notebooks(monkeypatch):
+    monkeypatch.setenv("BOOK_REPOSITORY", "git@github.com:one/two.git")
+    config = SimpleNamespace(html_context={}, html_theme_options={"repository_url": DEFAULT_URL})
+    rrl_book.set_repository(None, config)
+    links = book_pages.launch_links(config.html_theme_options["repository_url"], "03_ridge")
+    assert set(links) == {"Binder", "Colab"} and all("/one/two/" in link for link in links.values())
+
+
+@pytest.mark.parametrize("url", ["", "https://github.com/one/two"])
+def test_copies_of_notebooks_begin_with_what_to_install(tmp_path, url):
+    copy = tmp_path / "_sources" / "chapters" / "03_ridge.ipynb"
+    copy.parent.mkdir(parents=True)
+    copy.write_text('{"cells": [{"id": "cell-0"}], "nbformat": 4}')
+    options = {"repository_url": url}
+    app = SimpleNamespace(outdir=tmp_path, builder=SimpleNamespace(name="html"))
+    app.config = SimpleNamespace(html_theme_options=options)
+    book_pages.say_what_to_install(app, None)
+    first, second = json.loads(copy.read_text())["cells"]
+    assert second == {"id": "cell-0"}
+    assert f'pip install "replicable-rl[experiments,book] @ git+{url or "URL"}' in first["source"]
+    assert ("git clone --quiet --depth 1 https://github.com/one/two /content/rrl" in first["source"]) == bool(url)
+    assert ("!git" in first["source"]) == bool(url)
 
 
 @pytest.mark.parametrize("name", CHAPTERS)
@@ -351,15 +387,23 @@ def test_axe_finds_nothing(reader, name):
     assert tab.evaluate(AXE, {"runOnly": {"type": "rule", "values": ["color-contrast"]}}) == []
 
 
-def test_on_colab_a_first_cell_installs_the_package_once(tmp_path, capsys):
-    (tmp_path / "03_ridge.ipynb").write_text('{"cells": [{"id": "cell-0"}], "nbformat": 4}')
-    for _ in range(2):
-        assert prepare_launch.main(["https://github.com/one/two"], tmp_path) == 0
-    first, second = json.loads((tmp_path / "03_ridge.ipynb").read_text())["cells"]
-    assert "git clone --quiet --depth 1 https://github.com/one/two /content/rrl" in first["source"]
-    assert second == {"id": "cell-0"}
-    assert prepare_launch.main([], tmp_path) == 1 and "address" in capsys.readouterr().err
-    assert prepare_launch.main(["https://github.com/one/two"], tmp_path / "none") == 1
+@site
+def test_no_page_leads_to_another_book():
+    assert [name for name in PAGES if "executablebooks" in (SITE / name).read_text(encoding="utf-8")] == []
+
+
+@site
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_downloaded_notebooks_begin_with_what_to_install(name):
+    first, second, *_ = json.loads((SITE / "_sources" / "chapters" / f"{name}.ipynb").read_text())["cells"]
+    assert 'pip install -e ".[experiments,book]"' in first["source"] and first["id"] == "install"
+    assert second["cell_type"] == "markdown" and second["source"][0].startswith("# ")
+
+
+@site
+def test_the_site_ships_the_licences_of_what_it_ships():
+    for folder, words in (("_static/mathjax", "Apache License"), ("slides/reveal", "free of charge")):
+        assert words in (SITE / folder / "LICENSE").read_text(encoding="utf-8")
 
 
 @site

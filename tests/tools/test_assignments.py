@@ -3,6 +3,8 @@
 import json
 import os
 import re
+import shutil
+import subprocess
 import sys
 import zipfile
 from pathlib import Path
@@ -94,7 +96,24 @@ def test_students_and_graders_get_the_package(tmp_path):
     with zipfile.ZipFile(made["autograder"]) as archive:
         assert f"files/{wheel.name}" in archive.namelist()
         packages = yaml.safe_load(archive.read("environment.yml"))["dependencies"][-1]["pip"]
-    assert f"./files/{wheel.name}" in packages and "numpy" in packages
+    lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    pinned = {line for line in lock.splitlines() if line.startswith(("numpy==", "scipy==", "scikit-learn=="))}
+    assert f"./files/{wheel.name}" in packages and len(pinned) == 3 and pinned <= set(packages)
+
+
+def test_the_guide_s_grading_commands_work_in_an_empty_folder(tmp_path):
+    """As printed, with the instructor's notebook as submission."""
+    made = build_assignments.assign(SOURCES[0], CONFIG, tmp_path / "_build" / "assignments")
+    shutil.copy(made["instructor"], tmp_path / "submission.ipynb")
+    (tmp_path / ".venv" / "bin").mkdir(parents=True)
+    (tmp_path / ".venv" / "bin" / "otter").symlink_to(Path(sys.executable).with_name("otter"))
+    guide = (ROOT / "book" / "teaching.md").read_text(encoding="utf-8")
+    (block,) = [text for text in re.findall(r"^```console\n(.*?)^```", guide, re.M | re.S) if "otter run" in text]
+    commands = "\n".join(line.removeprefix("$ ") for line in block.splitlines())
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    subprocess.run(["bash", "-ec", commands], cwd=tmp_path, env=environment, check=True, capture_output=True)
+    scores = json.loads((tmp_path / "graded" / "results.json").read_text(encoding="utf-8"))["tests"]
+    assert sum(test["score"] for test in scores if "max_score" in test) == 14
 
 
 def test_without_otter_the_extra_is_named(monkeypatch, tmp_path):

@@ -226,6 +226,25 @@ def test_make_help_lists_every_command_and_make_says_when_python_is_missing():
     assert not (ROOT / ".venv-none").exists()
 
 
+def test_make_takes_an_environment_whose_path_has_spaces(tmp_path):
+    """What it would run, run for the parts that are quick: the interpreter is found, and the mark is made."""
+    place = tmp_path / "a folder" / ".venv"
+    (place / "bin").mkdir(parents=True)
+    script = place / "bin" / "python"
+    script.write_text('#!/bin/sh\necho "$PYTHONPATH|$PYTHONOPTIMIZE|$@" >> "$LOG"\n')
+    script.chmod(0o755)
+    environment = os.environ | {"LOG": str(tmp_path / "log"), "PYTHONOPTIMIZE": "1", "PYTHONPATH": "elsewhere"}
+    for command in ("setup", "lint"):
+        made = ["make", command, f"VENV={place}", f"PYTHON={sys.executable}"]
+        ran = subprocess.run(made, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+        assert ran.returncode == 0, ran.stderr
+    assert (place / ".ready").is_file()
+    lines = (tmp_path / "log").read_text().splitlines()
+    assert {line.rpartition("|")[0] for line in lines} == {f"{ROOT}:elsewhere|"}
+    ran = [line.rpartition("|")[2] for line in lines]
+    assert "-m ruff check ." in ran and "-m pip check" in ran and sum("pip install" in line for line in ran) == 3
+
+
 # The core alone (case 38)
 
 

@@ -199,6 +199,40 @@ def test_readers_given_a_pickle_load_none(tmp_path):
     assert after == 1
 
 
+WORKFLOWS = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / ".github" / "workflows").glob("*.yml")}
+
+
+def test_actions_are_named_by_their_commits_and_programs_by_their_versions():
+    used = [
+        line.split("uses:")[1].strip() for text in WORKFLOWS.values() for line in text.splitlines() if "uses:" in line
+    ]
+    assert len(used) > 10
+    assert [name for name in used if not re.fullmatch(r"actions/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", name)] == []
+    # One version of each.
+    assert len(set(used)) == len({name.split("@")[0] for name in used})
+    run = re.findall(r"pipx run (.*)", "\n".join(WORKFLOWS.values()))
+    assert len(run) == 2 and all(re.match(r"--spec ([\w-]+)==[\d.]+ \1 ", words) for words in run)
+    lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    assert re.search(r"--spec (uv==[\d.]+)", WORKFLOWS["tests"])[1] in lock.splitlines()
+    (update,) = yaml.safe_load((ROOT / ".github" / "dependabot.yml").read_text(encoding="utf-8"))["updates"]
+    assert update["package-ecosystem"] == "github-actions"
+
+
+def test_workflows_can_only_read_where_they_do_not_publish():
+    for name, text in WORKFLOWS.items():
+        workflow = yaml.safe_load(text)
+        assert workflow["permissions"] == {"contents": "read"}
+        more = {job for job, steps in workflow["jobs"].items() if "permissions" in steps}
+        assert more == ({"publish", "executed"} if name == "book" else set())
+        assert "pull_request_target" not in text and "github.event.pull_request" not in text
+
+
+def test_the_package_is_built_with_the_locked_setuptools():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert "--no-deps --no-build-isolation --editable ." in makefile
+    assert re.search(r"^setuptools==[\d.]+ \\$", (ROOT / "requirements-hashed.lock").read_text(encoding="utf-8"), re.M)
+
+
 def test_the_locked_versions_are_audited_every_week():
     workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "weekly.yml").read_text(encoding="utf-8"))
     runs = [step.get("run", "") for job in workflow["jobs"].values() for step in job["steps"]]
