@@ -8,7 +8,7 @@ from conftest import seconds, side_by_side
 
 from rrl.experiments.games import minatar
 from rrl.experiments.games.runs import VARIANTS
-from rrl.experiments.store import keep_freed_memory
+from rrl.experiments.workers import keep_freed_memory
 from rrl.pqn.train import Trainer
 
 

@@ -1,11 +1,15 @@
 """Arrays as JSON, without pickle: what records and recordings hold."""
 
 import base64
+import math
 import zlib
 
 import numpy as np
 
 __all__ = ["pack_array", "unpack_array"]
+
+#: Bytes of an array: a few kilobytes may unpack to a thousand times as many, and a record holds far fewer.
+LARGEST = 2**28
 
 
 def pack_array(array):
@@ -29,7 +33,14 @@ def pack_array(array):
 def unpack_array(packed):
     """The array that `pack_array` packed; a ValueError says that it is damaged."""
     try:
-        data = zlib.decompress(base64.b64decode(packed["zlib"], validate=True))
-        return np.frombuffer(data, np.dtype(packed["dtype"])).reshape(tuple(packed["shape"])).copy()
+        dtype, shape = np.dtype(packed["dtype"]), tuple(packed["shape"])
+        size = dtype.itemsize * math.prod(shape)
+        if dtype.kind not in "biuf" or not 0 <= size <= LARGEST:
+            raise ValueError(f"{dtype} of shape {shape}")
+        unpacker = zlib.decompressobj()
+        data = unpacker.decompress(base64.b64decode(packed["zlib"], validate=True), size + 1)
+        if not unpacker.eof:
+            raise ValueError(f"its data do not end after {size} bytes")
+        return np.frombuffer(data, dtype).reshape(shape).copy()
     except (KeyError, TypeError, ValueError, OverflowError, zlib.error) as error:
         raise ValueError(f"a packed array is damaged: {error!r}") from error

@@ -1,14 +1,18 @@
 """What the runner's kernels do before the first cell: keep a journal of seeds and files, and let tries go on.
 
-The journal has one JSON line for each statement of a cell that used any: seeds of numpy's generators, shared seeds,
-and data files of the repository that it read. Provenance below the figures comes from it (see ``figure_origins.py``).
+The journal's first line says which package `rrl` the kernel has. Then comes one JSON line for each statement of a cell
+that used any: seeds of numpy's generators, shared seeds, and data files of the repository that it read. Provenance
+below the figures comes from it (see ``figure_origins.py``).
 """
 
 import ast
+import contextlib
+import ctypes
 import functools
 import json
 import operator
 import os
+import signal
 import sys
 
 #: Environment variable with the journal's path.
@@ -17,6 +21,8 @@ JOURNAL = "RRL_JOURNAL"
 DATA = ("book/results/", "rrl/datasets/")
 #: Shared seeds from here on were drawn from another seed, which is in the journal itself.
 LARGE = 2**31
+#: How the line begins that says what a try has seen.
+TOLD = "no longer holds"
 
 
 class Soften(ast.NodeTransformer):
@@ -24,7 +30,7 @@ class Soften(ast.NodeTransformer):
 
     def visit_Assert(self, node):
         """Keep the condition, so that what it computes is computed."""
-        told = f"no longer holds: {' '.join(ast.unparse(node).split())}"
+        told = f"{TOLD}: {' '.join(ast.unparse(node).split())}"
         line = ast.parse(f"print({told!r}, file=__import__('sys').stderr)").body
         soft = ast.If(test=ast.UnaryOp(op=ast.Not(), operand=node.test), body=line, orelse=[])
         return ast.fix_missing_locations(ast.copy_location(soft, node))
@@ -81,8 +87,17 @@ class Journal:
                 file.write(json.dumps(place | {kind: list(values) for kind, values in found.items()}) + "\n")
 
 
+def end_with_parent(number):
+    """Have Linux send this process a signal when the thread that started it ends; elsewhere do nothing."""
+    with contextlib.suppress(AttributeError, OSError, TypeError):
+        ctypes.CDLL(None).prctl(1, int(number))  # PR_SET_PDEATHSIG
+
+
 def watch(journal):
-    """Make numpy and rrl tell the journal the seeds that the notebook and rrl use; other libraries have their own."""
+    """Make numpy and rrl tell the journal the seeds that the notebook and rrl use; other libraries have their own.
+
+    Returns the path of rrl, or None where there is none.
+    """
     import numpy as np
 
     made = np.random.default_rng
@@ -97,7 +112,7 @@ def watch(journal):
     try:
         from rrl import randomness
     except ImportError:
-        return
+        return None
     check = randomness.check_seed
 
     @functools.wraps(check)
@@ -107,6 +122,7 @@ def watch(journal):
         return seed
 
     randomness.check_seed = check_seed
+    return randomness.__file__
 
 
 def start(root, trying):
@@ -116,7 +132,10 @@ def start(root, trying):
     shell, journal = get_ipython(), Journal(os.environ[JOURNAL], root)
     if trying:
         shell.ast_transformers.append(Soften())
-    watch(journal)
+    end_with_parent(signal.SIGKILL)
+    package = watch(journal)
+    with open(journal.path, "w", encoding="utf-8") as file:
+        file.write(json.dumps({"package": package}) + "\n")
     sys.addaudithook(journal.note_event)
     shell.events.register("pre_run_cell", journal.begin_cell)
     shell.events.register("post_run_cell", journal.end_cell)

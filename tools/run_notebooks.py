@@ -1,7 +1,8 @@
 """Execute the book's notebooks: notebooks/*.md -> jupytext -> papermill -> tidy -> chapters/*.ipynb.
 
 A notebook runs again when its source, the package, the lock file, the recorded results or its
-parameters changed. An earlier good output survives a failed run, but a failed run never counts as done.
+parameters changed; of the results, those folders count that the source names. An earlier good output survives a
+failed run, but a failed run never counts as done.
 With --try, a changed notebook runs into _build/tried/ instead, and goes on past assertions that fail.
 """
 
@@ -9,7 +10,9 @@ import argparse
 import ast
 import contextlib
 import hashlib
+import itertools
 import json
+import logging
 import os
 import platform
 import re
@@ -17,23 +20,30 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from datetime import UTC, datetime
-from multiprocessing import active_children, get_context, parent_process
 from pathlib import Path
 
 import kernel_start
-from figure_origins import figure_origins
 
 ROOT = Path(__file__).resolve().parents[1]
-KERNEL = "rrl-book"
+sys.path.insert(0, str(ROOT))  # The package of this checkout, wherever the installed one lies.
+from figure_origins import figure_origins  # noqa: E402
+
 TRIED = "_build/tried"
+RESULTS = "book/results"
+LARGEST = 20 * 2**20
 TIME_LIMITS = {"quick": 600, "full": 48 * 3600}
 
 
 class NotebookError(Exception):
     """A notebook that cannot run or did not run, said in words for the person at the terminal."""
+
+
+class SourceError(NotebookError):
+    """A source that is no notebook; the others can run."""
 
 
 def plain(name, value):
@@ -85,7 +95,7 @@ def find_commit(root):
 def write_atomic(path, text):
     """Write beside, then rename, so that a reader never meets half a file."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    beside = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}")
     try:
         beside.write_text(text, encoding="utf-8")
         os.replace(beside, path)
@@ -97,22 +107,32 @@ def read_source(source):
     """Read a MyST source as a notebook and return it with the defaults of its parameters cell."""
     import jupytext
 
-    text = source.read_text(encoding="utf-8")
-    notebook = jupytext.reads(text, fmt="md:myst")
+    try:
+        text = source.read_text(encoding="utf-8")
+        if "\0" in text:
+            raise ValueError(f"line {text[: text.index(chr(0))].count(chr(10)) + 1} has a NUL character")
+        notebook = jupytext.reads(text, fmt="md:myst")
+    except Exception as error:  # whatever a parser says of a broken file
+        said = " ".join((str(error) or repr(error)).split())
+        raise SourceError(f"{source.name}: {type(error).__name__}: {said}") from None
     tagged = [cell for cell in notebook.cells if "parameters" in cell.metadata.get("tags", [])]
     if len(tagged) != 1:
-        raise NotebookError(f"{source.name}: needs exactly one cell tagged `parameters`, found {len(tagged)}")
+        raise SourceError(f"{source.name}: needs exactly one cell tagged `parameters`, found {len(tagged)}")
     filters = notebook.metadata.get("jupytext", {}).keys() & {"cell_metadata_filter", "notebook_metadata_filter"}
     if filters:
-        raise NotebookError(f"{source.name}: remove {', '.join(sorted(filters))}: such filters drop cell tags")
+        raise SourceError(f"{source.name}: remove {', '.join(sorted(filters))}: such filters drop cell tags")
     again = jupytext.reads(jupytext.writes(notebook, fmt="md:myst"), fmt="md:myst")
     before, after = ([cell.metadata.get("tags", []) for cell in nb.cells] for nb in (notebook, again))
     if before != after:
-        raise NotebookError(f"{source.name}: cell tags are lost between Markdown and notebook")
+        raise SourceError(f"{source.name}: cell tags are lost between Markdown and notebook")
     for index, cell in enumerate(notebook.cells):
         cell["id"] = f"cell-{index}"  # jupytext makes them at random
     defaults = {}
-    for node in ast.parse(tagged[0].source).body:
+    try:
+        body = ast.parse(tagged[0].source).body
+    except SyntaxError as error:
+        raise SourceError(f"{source.name}: the parameters cell: {error}") from None
+    for node in body:
         for target in getattr(node, "targets", [getattr(node, "target", None)]):
             if isinstance(target, ast.Name):
                 try:
@@ -120,7 +140,7 @@ def read_source(source):
                 except ValueError:
                     defaults[target.id] = ...
     if "scale" not in defaults:
-        raise NotebookError(f'{source.name}: the parameters cell must set scale = "quick"')
+        raise SourceError(f'{source.name}: the parameters cell must set scale = "quick"')
     return notebook, defaults
 
 
@@ -133,16 +153,22 @@ def prepare(root, source, parameters, commit="", trying=False):
         raise NotebookError(
             f"{source.name}: unknown parameter {', '.join(sorted(unknown))}; it has {', '.join(sorted(defaults))}"
         )
+    for name, value in parameters.items():
+        if isinstance(value, str) and isinstance(defaults[name], bool | int | float | list | tuple | dict):
+            raise NotebookError(
+                f"{source.name}: parameter {name} is {defaults[name]!r} by default, not a word: {value!r}"
+            )
     # Not book/*.yml: the claim map is checked against what the notebooks find, and they do not read it.
     tools = (root / "tools" / f"{name}.py" for name in ("run_notebooks", "kernel_start", "figure_origins"))
-    inputs = [source, *tools, root / "requirements.lock"]
-    inputs = files_under(*inputs, root / "rrl", root / "book" / "results")
+    results = set(re.findall(rf"{RESULTS}(?:/[\w-]+)?", source.read_text(encoding="utf-8")))
+    inputs = files_under(source, *tools, root / "requirements.lock", root / "rrl", *(root / name for name in results))
     place = root / (TRIED if trying else "chapters")
     return {
         "name": source.stem,
         "root": root,
         "trying": trying,
         "source": source,
+        "results": results,
         "output": place / f"{source.stem}.ipynb",
         "record": place / ".runs" / f"{source.stem}.json",
         "notebook": notebook,
@@ -150,18 +176,43 @@ def prepare(root, source, parameters, commit="", trying=False):
         "overrides": {name: value for name, value in parameters.items() if defaults[name] != value},
         "scale": parameters.get("scale", defaults["scale"]),
         "commit": commit,
-        "inputs": fingerprint(root, inputs, [parameters, platform.python_version()]),
+        "inputs": fingerprint(root, set(inputs), [parameters, platform.python_version()]),
     }
+
+
+def read_record(path):
+    """Read the record of a run; empty where there is none."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+
+
+def is_written(path, digest):
+    """Tell whether a file is what the runner wrote."""
+    return path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == digest
 
 
 def is_done(job):
     """Tell whether the output on disk is what this job would make."""
-    try:
-        record = json.loads(job["record"].read_text(encoding="utf-8"))
-        found = hashlib.sha256(job["output"].read_bytes()).hexdigest()
-    except (OSError, ValueError):
-        return False
-    return record.get("state") == "done" and record.get("inputs") == job["inputs"] and record.get("output") == found
+    record = read_record(job["record"])
+    return (
+        record.get("state") == "done"
+        and record.get("inputs") == job["inputs"]
+        and is_written(job["output"], record.get("output"))
+    )
+
+
+def merge_streams(outputs):
+    """Join neighbouring pieces of a stream, stdout first: where they were cut, and how the two mixed, was chance."""
+    merged = []
+    for is_stream, group in itertools.groupby(outputs, key=lambda output: output.output_type == "stream"):
+        pieces, texts = list(group), {}
+        for piece in pieces if is_stream else ():
+            first = texts.setdefault(piece.name, piece)
+            first.text += piece.text if first is not piece else ""
+        merged += [texts[name] for name in sorted(texts, reverse=True)] if is_stream else pieces
+    return merged
 
 
 def tidy(notebook):
@@ -170,11 +221,27 @@ def tidy(notebook):
         "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
         "language_info": notebook.metadata.get("language_info", {"name": "python"}),
     }
+    tables = {}
     for cell in notebook.cells:
         for key in ("papermill", "execution"):
             cell.metadata.pop(key, None)
         if not cell.metadata.get("tags"):
             cell.metadata.pop("tags", None)
+        if cell.cell_type == "code":
+            cell.outputs = merge_streams(cell.outputs)
+        for output in cell.get("outputs", ()):
+            if output.output_type == "stream":
+                # Warnings name a file of the kernel, and that its process.
+                output.text = re.sub(r"(?<=/ipykernel_)\d+(?=/)", "0", output.text)
+            for kind, text in output.get("data", {}).items():
+                if kind == "text/html":
+                    # pandas draws the id of a styled table.
+                    text = re.sub(
+                        r"\bT_[0-9a-f]{5}(?=\b|_)", lambda id: tables.setdefault(id[0], f"T_{len(tables):05}"), text
+                    )
+                if kind == "text/plain":
+                    text = re.sub(r"(?<= at )0x[0-9a-f]+(?=>)", "0x0", text)
+                output.data[kind] = text
     return notebook
 
 
@@ -195,163 +262,211 @@ def fill_in(notebook):
             cell.source = re.sub(r"\{glue:text\}`([^`:]+):?([^`]*)`", value, cell.source)
 
 
-def explain(job, error):
+def find_line(job, cell):
+    """Where a cell begins: file and line of the source, or the file alone."""
+    text, code = job["source"].read_text(encoding="utf-8"), (cell or "").strip()
+    place = text.find(code) if code else -1
+    return f"{job['source'].name}:{text.count(chr(10), 0, place) + 1}" if place >= 0 else job["source"].name
+
+
+def explain(job, error, cell):
     """A short account of a failed run: the place in the source, the error, the last lines of the trace."""
     from papermill.exceptions import PapermillExecutionError
 
     if not isinstance(error, PapermillExecutionError):
-        what = str(error).strip() or repr(error)
-        return f"{type(error).__name__}: {what.splitlines()[0]}"
+        said = (str(error).strip() or repr(error)).splitlines()[0]
+        return f"{find_line(job, cell)}: {type(error).__name__}: {said}"
     lines = error.source.strip().splitlines()
-    text = job["source"].read_text(encoding="utf-8")
-    place = text.find(error.source.strip())
-    where = f"{job['source'].name}:{text.count(chr(10), 0, place) + 1}" if place >= 0 else job["source"].name
     trace = re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(error.traceback)).splitlines()
     trace = [line for line in trace if re.match(r"Cell |File |-+> ", line)][-12:]
     shown = "\n".join(f"    | {line}" for line in lines[:6] + ["..."] * (len(lines) > 6))
+    where = find_line(job, error.source)
     return f"{where}: {error.ename}: {error.evalue}\n{shown}\n" + "\n".join(f"    {line}" for line in trace)
 
 
+def read_journal(job, path):
+    """Read what the kernel wrote; refuse a kernel that ran another package, or none of ours."""
+    if not path.is_file():
+        raise NotebookError("the kernel kept no journal: its start-up file failed")
+    first, *lines = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    own = job["root"] / "rrl"
+    if (own / "__init__.py").is_file() and not Path(first["package"] or "/").is_relative_to(own):
+        raise NotebookError(f"the kernel imported rrl from {first['package']}, not from {own}")
+    read = {file for line in lines for file in line.get("files", ()) if file.startswith(f"{RESULTS}/")}
+    unseen = sorted(file for file in read if not any(file.startswith(f"{place}/") for place in job["results"]))
+    if unseen:
+        raise NotebookError(
+            f"reads {unseen[0]}, but its source does not name that folder: name it, or changes go unseen"
+        )
+    return lines
+
+
+def keep_changed(path, digest):
+    """Move an output that is not what the runner wrote out of the way; return what there is to say of it."""
+    if not os.path.lexists(path) or is_written(path, digest):
+        return []
+    names = (path.with_name(f"{path.name}.bak{number or ''}") for number in itertools.count())
+    kept = path.rename(next(name for name in names if not os.path.lexists(name)))
+    return [f"{path.name} was changed since it was made: kept as {kept.name}"]
+
+
 def run(job, time_limit, folder):
-    """Execute one job; return the seconds it took, what went wrong or None, and the outputs on stderr."""
+    """Execute one job; return the seconds it took, what went wrong or None, and what there is to say of it."""
     import nbformat
     import papermill
     from traitlets.config import Config
 
-    config = Config()
+    config, begun = Config(), []
     if os.name == "posix":
         # Sockets in files: two kernels that start at once can pick the same free port.
         config.KernelManager.transport = "ipc"
         config.KernelManager.ip = str(Path(folder) / job["name"])
-
     journal = Path(folder) / f"{job['name']}.journal"
-    os.environ[kernel_start.JOURNAL] = str(journal)
-    started = time.monotonic()
+    name = register_kernel(folder, job, journal)
+    started, said = time.monotonic(), []
     record = {"state": "running"} | {key: job[key] for key in ("scale", "parameters", "overrides", "commit", "inputs")}
-    write_atomic(job["record"], json.dumps(record))
+    before = read_record(job["record"]).get("output")
     try:
+        write_atomic(job["record"], json.dumps(record | {"output": before}))
         notebook = papermill.execute_notebook(
             job["notebook"],
             None,
             parameters=job["overrides"],
-            kernel_name=KERNEL,
+            kernel_name=name,
             language="python",
             progress_bar=False,
             start_timeout=120,
             execution_timeout=time_limit,
             config=config,
-            cwd=job["source"].parent,
+            on_cell_start=lambda cell, cell_index: begun.append(cell.source),
+            resources={"metadata": {"path": str(job["source"].parent)}},
         )
+        begun.clear()
+        lines = read_journal(job, journal)
         if job["trying"]:
             fill_in(notebook)
         text = nbformat.writes(tidy(notebook)) + "\n"
+        if len(text) > LARGEST:
+            raise NotebookError(f"its outputs take {len(text) / 2**20:.0f} MB, more than {LARGEST / 2**20:.0f}")
+        record["figures"] = figure_origins(notebook, lines, job["root"])
+        said += [] if job["trying"] else keep_changed(job["output"], before)
         write_atomic(job["output"], text)
-        error, state = None, "done"
-        record["output"] = hashlib.sha256(text.encode()).hexdigest()
-        lines = journal.read_text(encoding="utf-8").splitlines() if journal.is_file() else []
-        record["figures"] = figure_origins(notebook, [json.loads(line) for line in lines], job["root"])
-        record["warnings"] = sum(
-            output.get("name") == "stderr" for cell in notebook.cells for output in cell.get("outputs", [])
-        )
+        error, state, before = None, "done", hashlib.sha256(text.encode()).hexdigest()
+        outputs = [output for part in notebook.cells for output in part.get("outputs", [])]
+        warnings = [output.text for output in outputs if output.get("name") == "stderr"]
+        said += [f"{len(warnings)} output{'s' * (len(warnings) > 1)} on stderr"] * bool(warnings)
+        if job["trying"]:
+            said += [line for text in warnings for line in text.splitlines() if line.startswith(kernel_start.TOLD)]
     except Exception as caught:
-        error, state = explain(job, caught), "failed"
+        error, state = explain(job, caught, begun[-1] if begun else None), "failed"
     seconds = round(time.monotonic() - started, 1)
     record |= {"state": state, "seconds": seconds, "finished": datetime.now(UTC).isoformat(timespec="seconds")}
-    record["python"] = platform.python_version()
+    record |= {"python": platform.python_version(), "output": before}
     write_atomic(job["record"], json.dumps(record, indent=1) + "\n")
-    return seconds, error, record.get("warnings", 0)
+    return seconds, error, said
 
 
-def kernel_environment(folder, root=ROOT, trying=False):
-    """Register this very interpreter as the kernel, whatever else is called python3; return what workers need.
+def register_kernel(folder, job, journal):
+    """Register this very interpreter as the kernel of one job, whatever else is called python3; return its name.
 
-    Start-up files of the person's own IPython, progress bars and idle threads have no place in a book.
-    The one start-up file there is begins the journal of `kernel_start`.
+    Start-up files and settings of the person's own, progress bars and idle threads have no place in a book, nor has
+    a package of another folder. The one start-up file there is begins the journal of `kernel_start`.
     """
+    root, folder = job["root"], Path(folder)
+    environment = {
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(root), os.environ.get("PYTHONPATH")])),
+        "PYTHONHASHSEED": "0",
+        # Where a font cache can be written, and no settings of the person's own are read.
+        "MPLCONFIGDIR": str(root / "_build" / "matplotlib"),
+        "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+        "IPYTHONDIR": str(folder),
+        "TQDM_DISABLE": "1",
+        "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"),
+        kernel_start.JOURNAL: str(journal),
+    }
+    # An empty variable is as good as none: assertions are checked, warnings and start-up files are not the person's.
+    environment |= dict.fromkeys(["PYTHONOPTIMIZE", "PYTHONSTARTUP", "PYTHONWARNINGS", "PYTHONDEVMODE"], "")
     spec = {
         "argv": [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}", "--IPKernelApp.log_level=50"],
         "display_name": "Python 3",
         "language": "python",
+        "env": {key: value.replace("$", "$$") for key, value in environment.items()},
     }
-    write_atomic(Path(folder) / "kernels" / KERNEL / "kernel.json", json.dumps(spec))
     tools = str(Path(__file__).resolve().parent)
-    start = f"import sys\nsys.path.insert(0, {tools!r})\nimport kernel_start\ndel sys.path[0]\n"
-    start += f"kernel_start.start({str(root)!r}, {trying!r})\ndel sys, kernel_start\n"
-    write_atomic(Path(folder) / "profile_default" / "startup" / "start.py", start)
-    paths = os.pathsep.join(filter(None, [folder, os.environ.get("JUPYTER_PATH")]))
-    threads = os.environ.get("OMP_NUM_THREADS", "1")
-    return {
-        "JUPYTER_PATH": paths,
-        "IPYTHONDIR": folder,
-        "TQDM_DISABLE": "1",
-        "PYTHONHASHSEED": "0",
-        "OMP_NUM_THREADS": threads,
-    }
+    start = f"import sys\nsys.path.insert(0, {tools!r})\nimport kernel_start\nsys.path.remove({tools!r})\n"
+    start += f"kernel_start.start({str(root)!r}, {job['trying']!r})\ndel sys, kernel_start\n"
+    write_atomic(folder / "profile_default" / "startup" / "start.py", start)
+    name = f"rrl-{hashlib.sha256(job['name'].encode()).hexdigest()[:12]}"
+    write_atomic(folder / "kernels" / name / "kernel.json", json.dumps(spec))
+    return name
 
 
-def start_worker(environment):
-    """Set variables in a worker only; leave Ctrl-C to this process, and end with it."""
-    os.environ.update(environment)
-    if parent_process():
-        from rrl.experiments.store import end_with_parent
+def stop_kernels():
+    """End the kernels at once: each has a session of its own and hears no Ctrl-C."""
+    import psutil
 
-        end_with_parent()
-    if os.name == "posix":
-        os.setpgrp()
-        # Ignoring it forgets a Ctrl-C that waited while this worker started; the main process has its own.
-        handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-        signal.signal(signal.SIGINT, handler)
+    for kernel in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            kernel.kill()
+
+
+def hear_stops():
+    """Let SIGTERM, SIGHUP and the end of the make that started this program stop it as Ctrl-C does."""
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number and signal.getsignal(number) == signal.SIG_DFL:  # nohup ignores the second
+            signal.signal(number, signal.default_int_handler)
+    if "MAKELEVEL" in os.environ:
+        kernel_start.end_with_parent(signal.SIGTERM)
 
 
 @contextlib.contextmanager
-def interrupts_held():
-    """Hold Ctrl-C back while the block runs: a worker that it meets while starting would print its trace."""
-    if os.name != "posix":
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+def one_at_a_time(root):
+    """Hold the lock of a folder's builds while the block runs; wait where another process holds it."""
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(root / "_build" / ".lock")
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        print("Waiting for another build in this folder to end", flush=True)
+        lock.acquire()
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        lock.release()
 
 
-def kill_workers():
-    """End the workers and their kernels at once; a kernel has a session of its own and hears no Ctrl-C."""
-    import psutil
-
-    for worker in active_children():
-        with contextlib.suppress(psutil.NoSuchProcess):
-            kernels = psutil.Process(worker.pid).children(recursive=True)
-            worker.kill()
-            for kernel in kernels:
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    kernel.kill()
-
-
-def run_all(jobs, workers, time_limit, root=ROOT, trying=False):
+def run_all(jobs, workers, time_limit):
     """Execute jobs in parallel, with a line of progress each; return the failures."""
-    failures = {}
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        settings = {"initializer": start_worker, "initargs": (kernel_environment(folder, root, trying),)}
-        pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), **settings)
+    failures, waiting, paths = {}, {}, os.environ.get("JUPYTER_PATH")
+    logging.getLogger("papermill").setLevel(logging.CRITICAL)  # what it says of dead kernels is said below
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, ThreadPoolExecutor(workers) as pool:
+        os.environ["JUPYTER_PATH"] = os.pathsep.join(filter(None, [folder, paths]))
         try:
-            with interrupts_held():
-                waiting = {pool.submit(run, job, time_limit, folder): job for job in jobs}
+            for job in jobs:
+                waiting[pool.submit(run, job, time_limit, folder)] = job
             for count, future in enumerate(as_completed(waiting), 1):
                 job = waiting[future]
-                seconds, error, warnings = future.result()
-                note = f", {warnings} outputs on stderr" if warnings else ""
-                state = f"FAILED after {seconds} s" if error else f"done in {seconds} s{note}"
-                print(f"  [{count}/{len(jobs)}] {job['name']}: {state}", flush=True)
+                seconds, error, said = future.result()
+                state = "FAILED after" if error else "done in"
+                print(f"  [{count}/{len(jobs)}] {job['name']}: {state} {seconds} s", *said, sep="\n      ", flush=True)
                 if error:
                     failures[job["name"]] = error
-        except KeyboardInterrupt:
-            kill_workers()
+        except BaseException:
+            # A second Ctrl-C is not to stop the stopping.
+            deaf = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
+            pool.shutdown(wait=False, cancel_futures=True)
+            # A kernel that starts just now is met in the next round.
+            while any(future.running() for future in waiting):
+                stop_kernels()
+                time.sleep(0.1)
+            for number, handler in deaf.items():
+                signal.signal(number, handler)
             raise
         finally:
-            pool.shutdown(cancel_futures=True)
+            os.environ.pop("JUPYTER_PATH")
+            os.environ |= {"JUPYTER_PATH": paths} if paths else {}
     return failures
 
 
@@ -366,14 +481,48 @@ def choose(root, only):
 
 
 def parse_parameter(text):
-    """Read NAME=VALUE, where VALUE is JSON or else a plain word."""
+    """Read NAME=VALUE, where VALUE is JSON, a constant of Python, or else a plain word."""
     name, equals, value = text.partition("=")
     if not equals or not name.isidentifier():
         raise argparse.ArgumentTypeError(f"write NAME=VALUE, not {text!r}")
     try:
         return name, json.loads(value)
     except ValueError:
-        return name, value
+        return name, {"None": None, "True": True, "False": False}.get(value, value)
+
+
+def seen_from(folder, value):
+    """Write the path of a file that exists here as a notebook finds it; leave other values as they are."""
+    named = isinstance(value, str) and re.search(r"[./\\]", value) and not os.path.isabs(value)
+    return Path(os.path.relpath(value, folder)).as_posix() if named and os.path.exists(value) else value
+
+
+def drop_stale(root, known):
+    """Delete the outputs and records of notebooks that are no more; what no run made is left alone."""
+    for record in (root / "chapters" / ".runs").glob("*.json"):
+        if record.stem not in known:
+            output = root / "chapters" / f"{record.stem}.ipynb"
+            for line in keep_changed(output, read_record(record).get("output")):
+                print(f"  {line}", flush=True)
+            output.unlink(missing_ok=True)
+            record.unlink()
+
+
+def run_chosen(root, args):
+    """Run what the command line asks for; return the failures by name."""
+    jobs, failures = [], {}
+    given = {name: seen_from(root / "notebooks", value) for name, value in args.parameter}
+    commit = find_commit(root)
+    for source in choose(root, args.only):
+        try:
+            jobs.append(prepare(root, source, {"scale": args.scale} | given, commit, args.trying))
+        except SourceError as error:
+            failures[source.stem] = str(error)
+    if not args.trying:
+        drop_stale(root, {source.stem for source in choose(root, [])})
+    todo = [job for job in jobs if args.force or args.trying or not is_done(job)]
+    print(f"Notebooks at scale {args.scale}: {len(todo)} to run, {len(jobs) - len(todo)} unchanged", flush=True)
+    return failures | run_all(todo, args.jobs, args.time_limit or TIME_LIMITS[args.scale])
 
 
 def main(argv=None, root=ROOT):
@@ -390,20 +539,12 @@ def main(argv=None, root=ROOT):
     if args.jobs < 1:
         parser.error(f"--jobs must be at least 1, got {args.jobs}")
     try:
-        sources = choose(root, args.only)
-        given, commit = {"scale": args.scale} | dict(args.parameter), find_commit(root)
-        jobs = [prepare(root, source, given, commit, args.trying) for source in sources]
-    except (NotebookError, TypeError, SyntaxError) as error:
+        # A try writes nothing that a build reads.
+        with contextlib.nullcontext() if args.trying else one_at_a_time(root):
+            failures = run_chosen(root, args)
+    except (NotebookError, TypeError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    known = {source.stem for source in choose(root, [])}
-    for stale in [*(root / "chapters").glob("*.ipynb"), *(root / "chapters").glob(".runs/*.json")]:
-        if stale.stem not in known:
-            stale.unlink()
-    todo = [job for job in jobs if args.force or args.trying or not is_done(job)]
-    print(f"Notebooks at scale {args.scale}: {len(todo)} to run, {len(jobs) - len(todo)} unchanged", flush=True)
-    limit = args.time_limit or TIME_LIMITS[args.scale]
-    failures = run_all(todo, args.jobs, limit, root, args.trying) if todo else {}
     if args.trying:
         print(f"Tried notebooks: {TRIED}/", flush=True)
     for name, error in failures.items():
@@ -412,6 +553,7 @@ def main(argv=None, root=ROOT):
 
 
 if __name__ == "__main__":
+    hear_stops()
     try:
         sys.exit(main())
     except KeyboardInterrupt:

@@ -13,9 +13,11 @@ from pathlib import Path
 
 import numpy as np
 
+from rrl._checks import check_integer, check_integers
 from rrl._extras import missing
 from rrl.datasets.recordings import (
     Holdout,
+    check_scores,
     episodes_of,
     evenly_spaced,
     frames_digest,
@@ -66,6 +68,11 @@ def record_episodes(game, policy, seeds, *, details=None, **limits):
     dict
         Plain JSON: game, ROM digest, preprocessing, episodes.
 
+    Raises
+    ------
+    ValueError
+        If a seed is no integer in 0..2^31-1, the details are no plain JSON, or a limit is below 1.
+
     Examples
     --------
     >>> import numpy as np
@@ -74,7 +81,13 @@ def record_episodes(game, policy, seeds, *, details=None, **limits):
     >>> [(seen.shape, actions.tolist()) for seen, actions in replay(recording)]
     [((5, 4, 84, 84), [1, 1, 1, 1, 1])]
     """
-    seeds = [int(seed) for seed in seeds]
+    seeds = check_integers("seeds", seeds, len(seeds), 2**31).tolist()
+    try:
+        json.dumps(details := details or {})
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"details must be plain JSON, got {details!r}: {error}") from None
+    if not isinstance(details, dict):
+        raise ValueError(f"details must be a dict, got {details!r}")
     games = play(policy, AtariPool(game, len(seeds)), seeds, **limits)
     played = play_again(AtariPool(game, len(seeds)), list(zip(seeds, games.actions)))
     episodes = [
@@ -91,7 +104,7 @@ def record_episodes(game, policy, seeds, *, details=None, **limits):
         "game": game,
         "rom_sha256": rom_digest(game),
         "preprocessing": PREPROCESSING,
-        "details": details or {},
+        "details": details,
         "episodes": episodes,
     }
 
@@ -132,6 +145,7 @@ def _replay(recording):
     for (seed, _), (seen, _), episode in zip(episodes, played, recording["episodes"]):
         if frames_digest(seen[:-1]) != episode["frames_sha256"]:
             raise ValueError(f"replaying {game} with seed {seed} gave other frames than were recorded")
+    check_scores(recording, [rewards for _, rewards in played])
     return [(seen, actions, rewards) for (seen, rewards), (_, actions) in zip(played, episodes)]
 
 
@@ -257,8 +271,13 @@ def _from_minari(identifier):
         dataset = minari.load_dataset(identifier, download=False)
         episodes = []
         for episode in dataset.iterate_episodes():
+            seen, actions = np.asarray(episode.observations), np.asarray(episode.actions)
+            if not actions.size or actions.ndim != 1 or actions.dtype.kind not in "iu" or actions.min() < 0:
+                raise ValueError(f"episode {episode.id} has actions {actions.dtype} of shape {actions.shape}")
             # The last observation follows the last action: no action was chosen there.
-            episodes.append((preprocess_raw(episode.observations)[: len(episode.actions)], episode.actions))
+            if len(seen) != len(actions) + 1:
+                raise ValueError(f"episode {episode.id} has {len(seen)} observations for {len(actions)} actions")
+            episodes.append((preprocess_raw(seen)[:-1], actions))
     except FileNotFoundError:
         raise
     except Exception as error:
@@ -294,10 +313,11 @@ def holdout(game, *, source="auto", n_states=1_500, recording=None):
     FileNotFoundError
         If the source is not there.
     ValueError
-        If it is damaged, or replays to other frames.
+        If it is damaged, of another game, or replays to other frames or scores.
     """
-    if game not in MINARI_IDS:
+    if game not in sorted(MINARI_IDS):
         raise ValueError(f"game must be one of {sorted(MINARI_IDS)}, got {game!r}")
+    check_integer(1, n_states=n_states)
     if source not in ("auto", "minari", "recorded"):
         raise ValueError(f"source must be 'auto', 'minari' or 'recorded', got {source!r}")
     if recording is None and source != "recorded":
@@ -306,7 +326,12 @@ def holdout(game, *, source="auto", n_states=1_500, recording=None):
         except (FileNotFoundError, ImportError):
             if source == "minari":
                 raise
-    name = f"atari_{game}.json"
-    recording = _own_recording(game) if recording is None else recording
+    if recording is None:
+        recording, name = _own_recording(game), f"atari_{game}.json"
+    else:
+        episodes_of(recording, **RECORDED)
+        name = "given"
+    if source == "minari" or recording["game"] != game:
+        raise ValueError(f"recording is one of {recording['game']}, asked for are {game} and source={source!r}")
     details = {**recording["details"], "scores": [episode["score"] for episode in recording["episodes"]]}
     return evenly_spaced(replay(recording), f"recorded:{name}", n_states, details)

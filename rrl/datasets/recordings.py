@@ -14,6 +14,7 @@ from rrl.pqn.files import replace_durably
 
 __all__ = [
     "Holdout",
+    "check_scores",
     "episodes_of",
     "evenly_spaced",
     "frames_digest",
@@ -21,6 +22,9 @@ __all__ = [
     "read_recording",
     "write_recording",
 ]
+
+#: Steps and episodes that are played again: a few kilobytes may stand for more frames than memory holds.
+MOST_STEPS, MOST_EPISODES = 500_000, 256
 
 
 @dataclass(frozen=True)
@@ -119,10 +123,26 @@ def episodes_of(recording, *, keys, episode_keys, games):
             raise ValueError(f"its episode {number} has the seed {seed!r}")
         if actions.ndim != 1 or not actions.size or actions.dtype.kind not in "iu" or not 0 <= actions.min():
             raise ValueError(f"its episode {number} has actions {actions.dtype} of shape {actions.shape}")
+        score, cut = episode.get("score", 0), episode.get("truncated", False)
+        if isinstance(score, bool) or not isinstance(score, (int, float)) or not isinstance(cut, bool):
+            raise ValueError(f"its episode {number} has the score {score!r} and truncated {cut!r}")
         found.append((seed, actions))
-    if not found:
-        raise ValueError("it holds no episodes")
+    steps = sum(len(actions) for _, actions in found)
+    if not 0 < len(found) <= MOST_EPISODES or steps > MOST_STEPS:
+        raise ValueError(
+            f"it holds {len(found) or 'no'} episodes and {steps} steps; there may be {MOST_EPISODES} and {MOST_STEPS}"
+        )
     return found
+
+
+def check_scores(recording, rewards):
+    """Refuse recorded scores that are not the sums of the rewards of each episode, played again."""
+    for number, (episode, each) in enumerate(zip(recording["episodes"], rewards, strict=True)):
+        if each.sum() != episode["score"]:
+            raise ValueError(
+                f"episode {number} of {recording['game']} scores {each.sum():g} when it is played again; the "
+                f"recording says {episode['score']!r}"
+            )
 
 
 def evenly_spaced(episodes, source, n_states, details):

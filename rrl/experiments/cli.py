@@ -3,14 +3,18 @@
 import argparse
 import contextlib
 import os
-import re
 import sys
+import traceback
 from concurrent.futures import BrokenExecutor, CancelledError
 from importlib import import_module
 from pathlib import Path
 
+from .. import __version__
 from .._extras import missing
-from .store import RunStore, keep_freed_memory, unit_key
+from .listing import details, line, plain
+from .records import unit_key
+from .store import RunStore
+from .workers import keep_freed_memory, usable_cores
 
 __all__ = ["main"]
 
@@ -26,12 +30,24 @@ MODULES = {
 }
 #: The experiments' own names of the two scales, where they differ.
 SCALES = {"atari": {"quick": "reduced", "full": "book"}}
+#: Experiments that the book shows at full scale only: quick records are for trying a command.
+TRIED = ("cartpole", "minatar")
 
 
-def default_folder(experiment):
-    """The records that the book shows, in a checkout; ``rrl-results`` in the working folder elsewhere."""
+def default_folder(experiment, scale="full"):
+    """The records that the book shows, in a checkout; ``rrl-results`` in the working folder elsewhere, and for trying.
+
+    The book's notebooks run again when records are added to its own.
+    """
     book = Path(__file__).parents[2] / "book"
-    return (book / "results" if book.is_dir() else Path("rrl-results")) / experiment
+    kept = book.is_dir() and not (scale == "quick" and experiment in TRIED)
+    return (book / "results" if kept else Path("rrl-results")) / experiment
+
+
+def _folders(experiment, args):
+    """Where records of an experiment may lie."""
+    folders = [args.folder] if args.folder else [default_folder(experiment, scale) for scale in ("full", "quick")]
+    return list(dict.fromkeys(folders))
 
 
 def _module(experiment):
@@ -42,26 +58,24 @@ def _scale(experiment, scale):
     return SCALES.get(experiment, {}).get(scale, scale)
 
 
-def _planned(experiment, scale, args):
+def _planned(experiment, scale, study, args):
     module = _module(experiment)
     if experiment == "cartpole":
-        return module.units(scale, getattr(args, "study", "all"), data=module.load(args.data))
-    if experiment == "minatar":
-        return module.units(scale, getattr(args, "study", "all"))
-    return module.units(_scale(experiment, scale), getattr(args, "study", "figure"))
+        return module.units(scale, study, data=module.load(args.data))
+    return module.units(_scale(experiment, scale), study)
 
 
 def _run(args):
     if args.experiment != "cartpole" and args.data != "auto":
         raise ValueError(f"--data is cartpole's alone, got {args.data!r} for {args.experiment}")
-    folder = args.folder or default_folder(args.experiment)
-    status = RunStore(folder).status(_planned(args.experiment, args.scale, args))
+    folder = args.folder or default_folder(args.experiment, args.scale)
+    status = RunStore(folder).status(_planned(args.experiment, args.scale, args.study, args))
     if args.resume and not status["done"]:
         raise ValueError(f"nothing to resume: {folder} has no record of this plan")
-    print(f"{args.experiment}, {args.scale}: {status['done']} of {status['planned']} units recorded", flush=True)
+    what = f"{args.experiment}, {args.scale}, study {args.study}"
+    print(f"{what}: {status['done']} of {status['planned']} records are there", flush=True)
     together = (args.experiment, args.scale) == ("atari", "quick")
-    jobs = 1 if together else os.cpu_count() or 1
-    options = {"folder": folder, "jobs": args.jobs or jobs}
+    options = {"folder": folder, "jobs": args.jobs or (1 if together else usable_cores())}
     keep_freed_memory()
     if args.experiment == "cartpole":
         options |= {"study": args.study, "source": args.data}
@@ -105,56 +119,63 @@ def _print_table(records):
 
 
 def _status(args):
+    known = {}
     for experiment in EXPERIMENTS:
+        folders = _folders(experiment, args)
+        # Every record is read: a damaged one is said, whether it is planned or not.
+        for folder in set(folders) - known.keys():
+            known[folder] = {unit_key(record["unit"]) for record in RunStore(folder).records()}
         for scale in ("quick", "full"):
             try:
-                units = _planned(experiment, scale, args)
-            except (ImportError, ValueError) as error:
-                print(f"{experiment:<10} {scale:<6} {error}")
+                studies = ("figure",) if _scale(experiment, scale) == "reduced" else ("figure", "all")
+                plans = {s: {unit_key(u) for u in _planned(experiment, scale, s, args)} for s in studies}
+            except (ImportError, ValueError, OSError) as error:
+                print(f"{experiment:<10} {scale:<6} {plain(error)}")
                 continue
-            status = RunStore(args.folder or default_folder(experiment)).status(units)
-            print(f"{experiment:<10} {scale:<6} {status['done']} of {status['planned']} records")
-
-
-def _line(unit, runs):
-    """One line on a record: the short name, the experiment and what tells the unit from others.
-
-    A unit that asks about another run (of `runs`, by key) shows that one's choice and steps.
-    """
-    words = []
-    trained = runs.get(unit.get("run"), unit)
-    choice = {"choice": trained["choice"]} if "choice" in trained else {}
-    steps = trained.get("settings", {}).get("total_steps")
-    for name, value in (unit | choice | ({"steps": steps} if steps else {})).items():
-        if isinstance(value, list) and value:
-            words.append(f"{name} {value[0]}" + (f" to {value[-1]}" if len(value) > 1 else ""))
-        elif name != "experiment" and isinstance(value, str | int) and not re.fullmatch("[0-9a-f]{62,64}", str(value)):
-            words.append(str(value) if isinstance(value, str) else f"{name} {value}")
-    return f"{unit_key(unit)[:12]}  {unit['experiment']:<13}  {', '.join(words)}"
+            recorded = set().union(*known.values())
+            *_, plan = plans.values()
+            words = f"{len(plan & recorded)} of {len(plan)} records"
+            if plans["figure"] != plan:
+                words += f", figure {len(plans['figure'] & recorded)} of {len(plans['figure'])}"
+            places = [plain(folder) for folder in folders if known[folder] & plan]
+            print(f"{experiment:<10} {scale:<6} {words}" + (f", in {' and '.join(places)}" if places else ""))
 
 
 def _show(args):
-    folders = [args.folder] if args.folder else [default_folder(experiment) for experiment in EXPERIMENTS]
-    records = [record for folder in folders for record in RunStore(folder).records()]
-    if not records:
-        raise ValueError(f"there are no records in {', '.join(map(str, folders))}")
-    runs = {unit_key(record["unit"]): record["unit"] for record in records}
+    places = dict.fromkeys(folder for experiment in EXPERIMENTS for folder in _folders(experiment, args))
+    found = {folder: RunStore(folder).records() for folder in places}
+    if not any(found.values()):
+        raise ValueError(f"there are no records in {', '.join(map(str, found))}")
+    # A record that lies in two folders is one.
+    records = {unit_key(r["unit"]): (r, RunStore(f).path(r["unit"])) for f, own in found.items() for r in own}
+    runs = {key: record["unit"] for key, (record, _) in records.items()}
     if args.key is None:
-        print("\n".join(_line(record["unit"], runs) for record in records))
+        for folder, own in found.items():
+            if own and not args.folder:
+                print(f"{plain(folder)}:")
+            for record in own:
+                print(line(record["unit"], runs))
         return
-    found = [record for record in records if unit_key(record["unit"]).startswith(args.key)]
-    if len(found) != 1:
-        lines = "\n".join(_line(record["unit"], runs) for record in found or records)
-        raise ValueError(f"{len(found)} records begin with {args.key!r}; there are:\n{lines}")
-    for part in ("unit", "provenance", "result"):
-        print(part)
-        for name, value in found[0][part].items():
-            packed = isinstance(value, dict) and "zlib" in value
-            print(f"  {name}: {'array ' + str(tuple(value['shape'])) if packed else value}")
+    named = [key for key in records if key.startswith(args.key)]
+    if len(named) != 1:
+        lines = "\n".join(line(runs[key], runs) for key in named or records)
+        raise ValueError(f"{len(named)} records begin with {args.key!r}; there are:\n{lines}")
+    print("\n".join(details(*records[named[0]])))
+
+
+def _path(text):
+    """A folder or file; shells leave the ~ of --folder=~/results to us."""
+    return Path(os.path.expanduser(text))
+
+
+def _data(text):
+    return str(_path(text))
 
 
 def _parser():
     parser = argparse.ArgumentParser(prog="rrl", description="Run and look at the experiments of the book.")
+    parser.add_argument("--version", action="version", version=f"rrl {__version__}")
+    parser.add_argument("--traceback", action="store_true", help="after an error, also show where it was raised")
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="compute what is not yet recorded")
     run.add_argument(
@@ -162,7 +183,10 @@ def _parser():
     )
     run.add_argument("--scale", choices=("quick", "full"), default="quick")
     run.add_argument(
-        "--jobs", type=int, metavar="N", help="processes (default: 1 for atari's quick scale, else all cores)"
+        "--jobs",
+        type=int,
+        metavar="N",
+        help="processes (default: 1 for atari's quick scale, else all cores that may be used)",
     )
     run.add_argument("--dask", metavar="ADDRESS", help="scheduler of a Dask cluster, in place of own processes")
     run.add_argument("--resume", action="store_true", help="insist that there are records to go on from")
@@ -178,13 +202,26 @@ def _parser():
     show.add_argument("key", nargs="?", metavar="RUN", help="first letters of a record's name (default: list them)")
     for command in (run, status):
         help_text = "cartpole: auto, d3rlpy, standin or a file (default: %(default)s)"
-        command.add_argument("--data", default="auto" if command is run else "standin", help=help_text)
+        command.add_argument("--data", type=_data, default="auto" if command is run else "standin", help=help_text)
     for command in (run, status, show):
-        help_text = (
-            "of the records (default: the book's in a clone, elsewhere rrl-results/EXPERIMENT in the working folder)"
+        default = (
+            "rrl-results/EXPERIMENT in the working folder; in a clone the book's own for full scale"
+            if command is run
+            else "rrl-results/EXPERIMENT in the working folder, and the book's own in a clone"
         )
-        command.add_argument("--folder", type=Path, help=help_text)
+        command.add_argument("--folder", type=_path, help=f"of the records (default: {default})")
     return parser
+
+
+def _words(error):
+    """What an error says, and of which unit."""
+    expected = isinstance(error, ImportError | ValueError | OSError)
+    text = f"{error}" if expected else f"{type(error).__name__}: {error}"
+    if isinstance(error, ModuleNotFoundError) and not f"{error.name}".startswith("rrl"):
+        text = f"{missing('experiments', f'this needs {error.name}')}"
+    if not expected:
+        text += "\nwhat is done is kept; rrl --traceback ... shows where it was raised"
+    return "\n".join(plain(part) for part in [*text.splitlines(), *getattr(error, "__notes__", [])])
 
 
 def main(argv=None):
@@ -198,7 +235,7 @@ def main(argv=None):
     Returns
     -------
     int
-        Exit status: 0, 1 after an error that is printed, 130 when stopped.
+        Exit status: 0, 1 after an error that is printed, 130 when stopped, 141 when nobody reads what is printed.
     """
     parser = _parser()
     args = parser.parse_args(argv)
@@ -206,9 +243,11 @@ def main(argv=None):
         parser.error(f"--jobs must be at least 1, got {args.jobs}")
     try:
         {"run": _run, "status": _status, "show": _show}[args.command](args)
-    except (ImportError, ValueError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # As in `rrl show | head`; what is left to print has nowhere to go at the interpreter's end either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
     except BrokenExecutor:
         print(
             "error: a worker process was killed, perhaps for want of memory (fewer --jobs need less); "
@@ -219,4 +258,9 @@ def main(argv=None):
     except KeyboardInterrupt:
         print("stopped; what is done is kept, and the same command goes on from there", file=sys.stderr)
         return 130
+    except Exception as error:
+        print(f"error: {_words(error)}", file=sys.stderr)
+        if args.traceback:
+            traceback.print_exception(error)
+        return 1
     return 0

@@ -2,29 +2,45 @@
 
 import contextlib
 import datetime
+import functools
 import hashlib
+import html
 import importlib.metadata
 import math
 import os
 import platform
+import re
 import subprocess
 import sys
 from pathlib import Path
 
-from rrl import __version__
+from .. import __version__
 
-__all__ = ["clock_seconds", "provenance"]
+__all__ = ["clock_seconds", "commit_text", "plain_markdown", "provenance"]
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "torch", "gymnasium", "ale-py", "minari", "d3rlpy", "numba")
+HERE = Path(__file__).resolve()
 
 
 def _git(*arguments):
-    """Output of git in the package's own folder; None without git or a repository."""
-    with contextlib.suppress(OSError, subprocess.SubprocessError):
-        command = ["git", "-C", str(Path(__file__).parent), *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
-        return done.stdout.strip()
+    """Output of git in the package's own repository; None without git, or where no repository has this file."""
+    with contextlib.suppress(OSError, subprocess.SubprocessError, UnicodeError):
+        return _ask_git(*arguments) if _is_tracked() else None
     return None
+
+
+def _ask_git(*arguments):
+    command = ["git", "-C", str(HERE.parent), *arguments]
+    # A hook or another checkout may have set GIT_DIR and the like.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True, env=environment)
+    return done.stdout.strip()
+
+
+@functools.cache
+def _is_tracked():
+    """Whether the repository around rrl holds it: installed below somebody else's, rrl is none of its files."""
+    return bool(_ask_git("ls-files", "--", HERE.name))
 
 
 def _processor():
@@ -47,6 +63,7 @@ def _portable(argument):
 def provenance():
     """Where and with what a record is made: commit, versions, hardware, threads, command.
 
+    ``commit`` and ``dirty`` are None where rrl does not lie in a git repository of its own, as when it is installed.
     ``diff_sha256`` is the SHA-256 of ``git diff HEAD --binary`` where the working tree is dirty.
 
     `RunStore` adds ``started`` (UTC) and ``seconds``, the time that the unit (or its batch so far) took.
@@ -79,6 +96,45 @@ def provenance():
         "blas": blas,
         "command": [Path(sys.argv[0]).name, *map(_portable, sys.argv[1:])],
     }
+
+
+def commit_text(origin, digits=12):
+    """The commit of a record, with a plus sign where the working tree had changes; else the version of rrl.
+
+    Parameters
+    ----------
+    origin : dict
+        A record's provenance.
+    digits : int
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from rrl.experiments.provenance import commit_text
+    >>> commit_text({"commit": "0123456789abcdef", "dirty": True}, 7)
+    '0123456+'
+    >>> commit_text({"commit": None, "dirty": None, "versions": {"rrl": "0.2.0"}})
+    'rrl 0.2.0'
+    """
+    if origin.get("commit"):
+        return plain_markdown(f"{origin['commit']}"[:digits]) + "+" * bool(origin.get("dirty"))
+    return f"rrl {plain_markdown(origin.get('versions', {}).get('rrl', 'of unknown version'))}"
+
+
+def plain_markdown(text):
+    """Text from a record as Markdown that shows it and does nothing else.
+
+    Examples
+    --------
+    >>> from rrl.experiments.provenance import plain_markdown
+    >>> print(plain_markdown("<b>AMD</b> EPYC"))
+    &lt;b&gt;AMD&lt;/b&gt; EPYC
+    """
+    text = " ".join(f"{text}".split())
+    return re.sub(r"[\\`*_{}\[\]$~|#:^]", r"\\\g<0>", html.escape(text, quote=False))
 
 
 def clock_seconds(origins):

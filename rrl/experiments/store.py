@@ -6,93 +6,28 @@ Records are only ever added: written beside, flushed to disk, then given their n
 """
 
 import contextlib
-import ctypes
 import datetime
 import functools
-import hashlib
-import json
-import math
 import multiprocessing
 import os
-import signal
-import threading
+import sys
 import time
 import uuid
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from pathlib import Path, PurePath
+from pathlib import Path
 
-import numpy as np
-
+from .._progress import progress_bar
 from .provenance import provenance
+from .records import DamagedRecord, canonical, is_record_name, make_record, read_record, record_text, unit_key
+from .workers import end_workers, start_worker
 
 __all__ = ["RunStore", "canonical", "unit_key"]
 
 
-def canonical(value, path="value", nonfinite="refuse"):
-    """Plain JSON value: numpy scalars, arrays, tuples and paths become numbers, lists and text.
-
-    Parameters
-    ----------
-    value : object
-    path : str
-        How the value is called in error messages.
-    nonfinite : {"refuse", "null"}
-        What becomes of NaN and infinities: they have no canonical JSON.
-
-    Raises
-    ------
-    TypeError
-        Naming the entry that is neither.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rrl.experiments.store import canonical
-    >>> canonical({"seed": np.int64(3), "alphas": (0.1, 0.2), "flag": np.bool_(False)})
-    {'seed': 3, 'alphas': [0.1, 0.2], 'flag': False}
-    """
-    if isinstance(value, np.generic | np.ndarray):
-        value = value.tolist()
-    if value is None or isinstance(value, bool | str | int):
-        return value
-    if isinstance(value, float):
-        if math.isfinite(value):
-            return value
-        if nonfinite == "null":
-            return None
-        raise TypeError(f"{path} is {value}, which a record cannot hold")
-    if isinstance(value, PurePath):
-        return value.as_posix()
-    if isinstance(value, list | tuple):
-        return [canonical(item, f"{path}[{i}]", nonfinite) for i, item in enumerate(value)]
-    if isinstance(value, dict):
-        for key in value:
-            if not isinstance(key, str):
-                raise TypeError(f"{path} has the key {key!r}; keys must be text")
-        return {key: canonical(item, f"{path}[{key!r}]", nonfinite) for key, item in value.items()}
-    raise TypeError(f"{path} is {value!r} of type {type(value).__name__}, which a record cannot hold")
-
-
-def _text(value):
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
-
-
-def _digest(value):
-    return hashlib.sha256(_text(value).encode()).hexdigest()
-
-
-def unit_key(unit):
-    """SHA-256 of a unit's canonical JSON: the name of its record.
-
-    Examples
-    --------
-    >>> from rrl.experiments.store import unit_key
-    >>> unit_key({"experiment": "demo", "seed": 1})[:12]
-    'c9506e1000a0'
-    """
-    if not isinstance(unit, dict) or not isinstance(unit.get("experiment"), str):
-        raise TypeError(f"a unit is a dict with the text 'experiment', got {unit!r}")
-    return _digest(canonical(unit, "unit"))
+@functools.cache
+def _tell(text):
+    """Say it once on standard error."""
+    print(text, file=sys.stderr, flush=True)
 
 
 class RunStore:
@@ -123,30 +58,21 @@ class RunStore:
         return self.folder / f"{unit_key(unit)}.json"
 
     def load(self, unit):
-        """The unit's record, or None. A corrupt file is set aside as ``*.corrupt``."""
+        """The unit's record; None where there is none. A damaged one counts as none, and standard error says so."""
         return self._read(self.path(unit))
 
     def _read(self, path):
         try:
-            text = path.read_bytes()
-        except (FileNotFoundError, NotADirectoryError):
+            return read_record(path, path.stem)
+        except FileNotFoundError:
             return None
-        # Deep nesting is no ValueError.
-        with contextlib.suppress(ValueError, KeyError, TypeError, RecursionError):
-            record = json.loads(text)
-            whole = record["check"] == _digest(record["result"])
-            # The first records have no seal.
-            whole &= record.get("seal") in (None, _digest(record["provenance"]))
-            if whole and f"{unit_key(record['unit'])}.json" == path.name:
-                return record
-        # Another reader may have set it aside already, or the folder may be read-only.
-        with contextlib.suppress(OSError):
-            os.replace(path, path.with_suffix(f".{uuid.uuid4().hex[:8]}.corrupt"))
-        return None
+        except DamagedRecord as error:
+            _tell(f"damaged record {path}: {error}; it counts as missing")
+            return None
 
     def records(self, experiment=None):
-        """All good records, by file name; those of one experiment if it is named."""
-        found = map(self._read, sorted(self.folder.glob("*.json")))
+        """All good records, by file name; those of one experiment if it is named. See `load` for the others."""
+        found = (self._read(path) for path in sorted(self.folder.glob("*.json")) if is_record_name(path))
         return [r for r in found if r and experiment in (None, r["unit"]["experiment"])]
 
     def todo(self, units):
@@ -159,7 +85,7 @@ class RunStore:
         return {"done": len(units) - len(self.todo(units)), "planned": len(units)}
 
     def write(self, unit, result, provenance):
-        """Add a record; one that is there already stays.
+        """Add a record; one that is there already stays, and a damaged one is set aside as ``*.corrupt``.
 
         Raises
         ------
@@ -168,30 +94,62 @@ class RunStore:
         OSError
             If the folder cannot be written or the disk is full; no half record is left.
         """
-        path, result = self.path(unit), canonical(result, "result", "null")
-        provenance = canonical(provenance, "provenance", "null")
-        record = {
-            "unit": canonical(unit, "unit"),
-            "result": result,
-            "check": _digest(result),
-            "provenance": provenance,
-            "seal": _digest(provenance),
-        }
-        part = self.folder / f".{path.stem}.{uuid.uuid4().hex}.part"
+        path, text = self.path(unit), record_text(make_record(unit, result, provenance)) + "\n"
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            try:
-                with open(part, "x", encoding="utf-8") as file:
-                    file.write(_text(record) + "\n")
-                    file.flush()
-                    os.fsync(file.fileno())
-                if self.load(unit) is None:
-                    os.replace(part, path)
-            finally:
-                part.unlink(missing_ok=True)
+            # Another process whose clock is ahead may take our part for what a killed writer left.
+            for again in (True, True, False):
+                try:
+                    return self._put(path, text)
+                except FileNotFoundError:
+                    if not again:
+                        raise
         except OSError as error:
             message = f"cannot write a record to {self.folder}: {error.strerror}; earlier records are whole"
             raise OSError(error.errno, message) from error
+
+    def _put(self, path, text):
+        part = self.folder / f".{path.stem}.{uuid.uuid4().hex}.part"
+        try:
+            with open(part, "x", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            if self._is_free(path):
+                os.replace(part, path)
+                self._sync()
+        finally:
+            part.unlink(missing_ok=True)
+
+    def _is_free(self, path):
+        """Whether a record may be put there; what is there and is no whole record is set aside first."""
+        try:
+            read_record(path, path.stem)
+        except FileNotFoundError:
+            return True
+        except DamagedRecord as error:
+            aside = path.with_suffix(f".{uuid.uuid4().hex[:8]}.corrupt")
+            with contextlib.suppress(FileNotFoundError):  # another writer has set it aside
+                os.replace(path, aside)
+                try:
+                    read_record(aside, path.stem)
+                except (DamagedRecord, FileNotFoundError):  # a link may now lead nowhere
+                    _tell(f"damaged record {path}: {error}; set aside as {aside.name}")
+                else:
+                    # Since we looked, another writer has put a whole record in its place.
+                    os.replace(aside, path)
+                    return False
+            return True
+        return False
+
+    def _sync(self):
+        """Let names survive a power cut, where the system can."""
+        with contextlib.suppress(OSError):
+            folder = os.open(self.folder, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
 
     def run(self, units, function, *, jobs=1, batch=None, progress=True, executor=None):
         """Do the units that have no record yet, and return the records of all.
@@ -208,7 +166,7 @@ class RunStore:
         batch : int, optional
             Hand up to so many units to one call, as a list.
         progress : bool
-            Show a progress bar on standard error.
+            Show on standard error how far it is: a bar on a terminal, elsewhere a line every half minute.
         executor : concurrent.futures.Executor, optional
             Used in place of own processes, such as ``dask.distributed.Client(...).get_executor()``;
             its workers must see the folder.
@@ -227,13 +185,8 @@ class RunStore:
             self._try_folder()
         batches = [todo[i : i + (batch or 1)] for i in range(0, len(todo), batch or 1)]
         with contextlib.ExitStack() as stack:
-            bar = None
-            if progress:
-                from tqdm import tqdm
-
-                bar = stack.enter_context(
-                    tqdm(total=len(units), initial=len(units) - len(todo), unit="unit", disable=None)
-                )
+            bar = progress_bar(len(units), initial=len(units) - len(todo), show=progress)
+            bar = stack.enter_context(bar)
             if executor is None and jobs == 1:
                 finished = (_work(self.folder, group, function, batch) for group in batches)
             else:
@@ -247,8 +200,7 @@ class RunStore:
                 stack.callback(lambda: [future.cancel() for future in waiting])
                 finished = (future.result() for future in as_completed(waiting))
             for done in finished:
-                if bar is not None:
-                    bar.update(done)
+                bar.update(done)
         return [self.load(unit) for unit in units]
 
     def _try_folder(self):
@@ -256,64 +208,34 @@ class RunStore:
         probe = self.folder / f".{uuid.uuid4().hex}.part"
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            probe.touch()
-            probe.unlink()
+            with open(probe, "x") as file:
+                now = os.fstat(file.fileno()).st_mtime  # by the clock that stamps the parts
+            probe.unlink(missing_ok=True)
         except OSError as error:
             raise OSError(error.errno, f"cannot write records to {self.folder}: {error.strerror}") from error
         # What killed writers left; a younger part may be another writer's.
         for part in self.folder.glob(".*.part"):
             with contextlib.suppress(OSError):
-                if time.time() - part.stat().st_mtime > 86_400:
+                if now - part.stat().st_mtime > 86_400:
                     part.unlink()
-
-
-def end_workers(others, kind, *_):
-    """After Ctrl-C, end the child processes that are not `others`: workers would finish their units first."""
-    if kind is not None and issubclass(kind, KeyboardInterrupt):
-        for worker in set(multiprocessing.active_children()) - others:
-            worker.terminate()
-
-
-def end_with_parent():
-    """Let a worker end when the process that started it is gone: killed, it could not tell its workers."""
-    parent = multiprocessing.parent_process()
-
-    def watch():
-        parent.join()
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
-
-
-def keep_freed_memory():
-    """Let glibc keep what is freed, for this process.
-
-    Torch on a CPU takes and frees megabytes at every layer, and each new page costs a fault. Other C libraries
-    are left as they are.
-    """
-    with contextlib.suppress(AttributeError, OSError, TypeError):
-        mallopt = ctypes.CDLL(None).mallopt
-        for option, value in ((-4, 0), (-1, -1)):  # M_MMAP_MAX, M_TRIM_THRESHOLD
-            mallopt(option, value)
-
-
-def start_worker():
-    """What every worker process does first."""
-    # Ctrl-C reaches the whole group: a worker that dies of it within the pool's queue would leave the others waiting.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    end_with_parent()
-    keep_freed_memory()
 
 
 def _work(folder, units, function, batch):
     """Do one batch and store each result; runs in a worker."""
     store, start = RunStore(folder), time.monotonic()
     started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    results = function(units) if batch else [function(units[0])]
     done = 0
-    for unit, result in zip(units, results, strict=True):
-        # After the work: only then are its libraries loaded and their devices known.
-        origin = {**provenance(), "started": started, "seconds": round(time.monotonic() - start, 3)}
-        store.write(unit, result, origin)
-        done += 1
+    try:
+        results = function(units) if batch else [function(units[0])]
+        for unit, result in zip(units, results, strict=True):
+            # After the work: only then are its libraries loaded and their devices known.
+            origin = {**provenance(), "started": started, "seconds": round(time.monotonic() - start, 3)}
+            store.write(unit, result, origin)
+            done += 1
+    except Exception as error:
+        left = units[done:]
+        together = f", and {len(left) - 1} more that were computed with it" if len(left) > 1 else ""
+        if left:
+            error.add_note(f"unit {unit_key(left[0])[:12]} {record_text(canonical(left[0]))[:300]}{together}")
+        raise
     return done

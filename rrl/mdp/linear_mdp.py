@@ -372,10 +372,15 @@ class LinearMDP:
         Returns
         -------
         gymnasium.Env
-            Needs the extra ``experiments``. The stage is in ``info["stage"]``.
+            Needs the extra ``experiments``. The stage is in ``info["stage"]``. Its ``spec`` holds the whole model, so
+            that Minari can record it and build it anew.
         """
         try:
             import gymnasium
         except ImportError as error:
             raise missing("experiments", "as_gymnasium needs Gymnasium") from error
-        return gymnasium.make("rrl.mdp.environments:rrl/LinearMDP-v0", mdp=self).unwrapped
+        from .environments import packed
+
+        env = gymnasium.make("rrl.mdp.environments:rrl/LinearMDP-v0", mdp=self).unwrapped
+        env.spec.kwargs = {"mdp": packed(self)}
+        return env

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from rrl._progress import progress_bar
 from rrl.pqn import mixed
 from rrl.pqn.files import DamagedFile, load_tensors, save_tensors
 from rrl.pqn.network import Architecture, StackedQNetwork, greedy_actions, quantise, require_torch
@@ -312,7 +313,7 @@ def train(trainer, *, checkpoint=None, every=120.0, deadline=math.inf, after=Non
     after : callable, optional
         Called with the trainer after each iteration.
     progress : bool
-        Show a progress bar on standard error.
+        Show on standard error how far it is: a bar on a terminal, elsewhere a line every half minute.
 
     Returns
     -------
@@ -322,25 +323,18 @@ def train(trainer, *, checkpoint=None, every=120.0, deadline=math.inf, after=Non
     if checkpoint:
         _go_on(trainer, Path(checkpoint))
     total, saved = trainer.config.n_iterations, time.monotonic()
-    bar = None
-    if progress:
-        from tqdm import tqdm
-
-        bar = tqdm(total=total, initial=trainer.iteration, unit="iteration", disable=None)
-    while trainer.iteration < total and time.monotonic() < deadline:
-        began = time.monotonic()
-        trainer.iterate()
-        if bar:
+    with progress_bar(total, initial=trainer.iteration, unit="iteration", show=progress) as bar:
+        while trainer.iteration < total and time.monotonic() < deadline:
+            began = time.monotonic()
+            trainer.iterate()
             bar.update()
-        if after:
-            after(trainer)
-        now = time.monotonic()
-        # Another iteration as long as this one would end too late.
-        if checkpoint and now - saved + (now - began) > every:
-            trainer.save(checkpoint)
-            saved = now
+            if after:
+                after(trainer)
+            now = time.monotonic()
+            # Another iteration as long as this one would end too late.
+            if checkpoint and now - saved + (now - began) > every:
+                trainer.save(checkpoint)
+                saved = now
     if checkpoint:
         trainer.save(checkpoint)
-    if bar:
-        bar.close()
     return trainer.iteration >= total

@@ -792,10 +792,26 @@ class TestPlay:
         z = (np.mean(theirs) - ours.mean()) / np.sqrt(np.var(theirs) / 1500 + ours.var() / len(ours))
         assert abs(z) < 3.9
 
-    @pytest.mark.parametrize(("n", "limit"), [(0, 500), (-3, 500), (5, 0)])
-    def test_sizes_below_one_are_refused(self, n, limit):
-        with pytest.raises(ValueError, match=f"must be at least 1, got {n} and {limit}"):
+    @pytest.mark.parametrize(
+        ("n", "limit"), [(0, 500), (-3, 500), (2.0, 500), (True, 500), (5, 0), (5, 1.5), (5, None)]
+    )
+    def test_sizes_that_are_none_are_refused(self, n, limit):
+        named = f"n must be an integer >= 1, got {n}" if limit == 500 else f"max_episode_steps must be .* got {limit}"
+        with pytest.raises(ValueError, match=named):
             cartpole_random(n, np.random.default_rng(0), max_episode_steps=limit)
+
+    def test_actions_of_a_policy_that_are_none_are_refused(self):
+        """A number between 0 and 1 would be cut to 0, and 2 would push left."""
+        for action, found in ((0.7, "must be 1 integers"), (2, "must lie in 0..1, got 2 to 2"), (-1, "must lie in")):
+            with pytest.raises(ValueError, match=f"the policy's actions {found}"):
+                cartpole_play(lambda seen, rng, a=action: np.full(len(seen), a), 9, np.random.default_rng(0))
+        with pytest.raises(ValueError, match="the policy's actions must be 1 integers"):
+            cartpole_play(lambda seen, rng: 1, 9, np.random.default_rng(0))
+        as_int, as_bool = (
+            cartpole_play(lambda seen, rng, t=kind: (seen[:, 2] > 0).astype(t), 50, np.random.default_rng(0))
+            for kind in (np.int8, bool)
+        )
+        assert as_int.sha256 == as_bool.sha256
 
     def test_replay_is_like_the_standin(self, standin):
         """Fresh data of the same kind: episodes are as long as in the recording, twentieth by twentieth."""
@@ -809,8 +825,9 @@ class TestPlay:
         assert np.corrcoef(length_by_twentieth(data), recorded)[0, 1] > 0.9
         other = cartpole_replay(n, np.random.default_rng(1))
         assert data.sha256 != other.sha256
-        with pytest.raises(ValueError, match="n must be at least 20, one row a snapshot, got 19"):
-            cartpole_replay(19, np.random.default_rng(0))
+        for few, message in ((19, "n must be at least 20, one row a snapshot, got 19"), (40.0, "n must be an integer")):
+            with pytest.raises(ValueError, match=message):
+                cartpole_replay(few, np.random.default_rng(0))
 
     def test_snapshots_explore_as_the_run_did(self, standin):
         """Shares of actions that the greedy action would not have taken: half the exploration rate."""

@@ -20,6 +20,11 @@ def work(unit):
     return {"n": unit["n"], "draws": draws, "pad": "x" * 100_000}
 
 
+def diverge(unit):
+    """A unit, or a batch, that fails."""
+    raise FloatingPointError("loss is not finite")
+
+
 def die_once(unit, marker):
     """The third unit takes its process along, the first time that it is tried."""
     if unit["n"] == 2 and not Path(marker).exists():

@@ -243,6 +243,7 @@ def test_replay_is_bit_for_bit_in_another_process(recording, tmp_path):
         (lambda r: {**r, "details": []}, "no table"),
         (lambda r: {**r, "game": "chess"}, "its game must be one of"),
         (lambda r: {**r, "episodes": []}, "no episodes"),
+        (lambda r: {**r, "episodes": [{**e, "score": 7.0} for e in r["episodes"]]}, "scores 0 .* says 7.0"),
         (lambda r: {**r, "episodes": [{"seed": 1}]}, "episode 0 lacks one of"),
         (lambda r: {**r, "episodes": [{**r["episodes"][0], "seed": -1}]}, "episode 0 has the seed -1"),
         (
@@ -254,6 +255,50 @@ def test_replay_is_bit_for_bit_in_another_process(recording, tmp_path):
 def test_a_recording_that_does_not_replay_is_refused(recording, change, message):
     with pytest.raises(ValueError, match=message):
         replay(change(recording))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"recording": {}}, "it holds no episodes"),
+        ({"recording": []}, "it holds no episodes"),
+        ({"recording": {"episodes": [1], "details": {}}}, "it lacks"),
+        ({"game": "mspacman"}, "recording is one of breakout, asked for are mspacman"),
+        ({"source": "minari"}, "recording is one of breakout, asked for are breakout and source='minari'"),
+        ({"game": ["breakout"]}, r"game must be one of .*, got \['breakout'\]"),
+        ({"source": ["minari"]}, "source must be"),
+        ({"n_states": 0}, "n_states must be an integer >= 1, got 0"),
+        ({"n_states": 1.5}, "n_states must be an integer >= 1, got 1.5"),
+        ({"n_states": True}, "n_states must be an integer >= 1, got True"),
+    ],
+)
+def test_a_holdout_checks_what_it_is_given_first(recording, options, message):
+    with pytest.raises(ValueError, match=message):
+        holdout(**{"game": "breakout", "recording": recording, **options})
+
+
+def test_a_given_recording_is_not_called_the_packages(recording):
+    assert holdout("breakout", recording=recording, n_states=5).source == "recorded:given"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"seeds": [0.7]}, "seeds must be 1 integers"),
+        ({"seeds": [-1]}, "seeds must lie in"),
+        ({"seeds": []}, "seeds must be 0 integers|n must be an integer >= 1, got 0"),
+        ({"details": [1]}, r"details must be a dict, got \[1\]"),
+        ({"details": {"x": np.int64(3)}}, "details must be plain JSON"),
+        ({"max_steps": 0}, "max_steps must be an integer >= 1"),
+        ({"game": "chess"}, "game must be one of"),
+    ],
+)
+def test_a_recording_checks_what_it_is_given_before_it_plays(options, message):
+    def policy(observations, t):
+        raise AssertionError("played")
+
+    with pytest.raises(ValueError, match=message):
+        record_episodes(**{"game": "breakout", "policy": policy, "seeds": [1], **options})
 
 
 @pytest.mark.parametrize("game", ["breakout", "mspacman"])
@@ -376,6 +421,31 @@ def test_minari_sets(tmp_path, monkeypatch):
         holdout("mspacman")
 
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("observations", lambda seen: seen[1:], "episode 1 has 6 observations for 6 actions"),
+        ("observations", lambda seen: seen[:3], "episode 1 has 3 observations for 6 actions"),
+        ("observations", lambda seen: np.concatenate([seen, seen]), "episode 1 has 14 observations for 6 actions"),
+        ("observations", lambda seen: seen.astype(float), "frames must be uint8"),
+        ("actions", lambda actions: actions / 2, "episode 1 has actions float64"),
+        ("actions", lambda actions: -1 - actions, "episode 1 has actions int64"),
+    ],
+)
+def test_minari_episodes_whose_states_and_actions_do_not_fit(name, change, message, tmp_path, monkeypatch):
+    """As many observations as actions would pair each state with the action before or after it."""
+    pytest.importorskip("minari")
+    h5py = pytest.importorskip("h5py")
+    make_minari(tmp_path, "atari/breakout/expert-v0", monkeypatch)
+    with h5py.File(tmp_path / "atari/breakout/expert-v0/data/main_data.hdf5", "a") as file:
+        changed = change(file[f"episode_1/{name}"][()])
+        del file[f"episode_1/{name}"]
+        file[f"episode_1/{name}"] = changed
+    with pytest.raises(ValueError, match=f"the Minari set atari/breakout/expert-v0 in .*{message}"):
+        holdout("breakout")
+
+
 def test_raw_frames_become_what_the_pool_shows():
     """Grey, size and stacking against ale-py's own, on frames of the game without the maximum of two."""
     import ale_py
@@ -453,13 +523,16 @@ class Tiny:
         self.tracker = GameTracker(self.n)
         return self._pixels()
 
+    def _wanted(self):
+        return 1
+
     def _pixels(self):
         return self.rng.integers(0, 256, (self.n, *self.observation_shape), dtype=np.uint8)
 
     def step(self, actions):
         self.age = np.where(self.tracker.over, 0, self.age + 1)
         end, no = self.age == 40, np.zeros(self.n, bool)
-        reward = np.where(actions == 1, 2, 0)
+        reward = np.where(actions == self._wanted(), 2, 0)
         valid, score = self.tracker.step(reward, end, no, np.zeros(self.n, int))
         return Step(self._pixels(), reward, end, no, valid, score)
 

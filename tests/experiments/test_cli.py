@@ -1,6 +1,7 @@
 """The command line: run, status, show, their refusals, and what is kept when stopped."""
 
 import inspect
+import os
 import runpy
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import rrl as package
 from rrl.experiments import cli
 from rrl.experiments.cartpole import study as cartpole
 from rrl.experiments.store import RunStore, unit_key
@@ -26,19 +28,20 @@ def rrl(*arguments):
     return cli.main([str(argument) for argument in arguments])
 
 
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 RUN = ("run", "cartpole", "--scale", "full", "--data", "standin", "--jobs", 1)
 
 
 def test_run_status_show(tiny, tmp_path, capsys):
     assert rrl(*RUN, "--folder", tmp_path) == 0
     out = capsys.readouterr().out
-    assert "0 of 2 units recorded" in out and "pairwise share" in out
+    assert "cartpole, full, study figure: 0 of 2 records are there" in out and "pairwise share" in out
     rows = [line.split() for line in out.splitlines() if line.split()[0] in ("0.1", "-")]
     assert len(rows) == 4 and {row[1] for row in rows} == {"0.2", "0.5"}
 
     assert rrl("status", "--folder", tmp_path) == 0
     lines = {tuple(line.split()[:2]): line for line in capsys.readouterr().out.splitlines()}
-    assert lines["cartpole", "full"].endswith("2 of 2 records") and len(lines) == 6
+    assert lines["cartpole", "full"].endswith(f"2 of 2 records, in {tmp_path}") and len(lines) == 6
     assert lines["cartpole", "quick"].endswith("0 of 2 records")
 
     record = RunStore(tmp_path).records()[0]
@@ -47,7 +50,7 @@ def test_run_status_show(tiny, tmp_path, capsys):
     assert record["provenance"]["started"] in out and "steps: array (1, 3, 2, 3)" in out
 
     assert rrl(*RUN, "--folder", tmp_path, "--resume") == 0
-    assert "2 of 2 units recorded" in capsys.readouterr().out
+    assert "2 of 2 records are there" in capsys.readouterr().out
 
 
 def test_resume_goes_on_from_what_is_there(tiny, tmp_path, monkeypatch, capsys):
@@ -118,7 +121,7 @@ def test_a_missing_package_is_not_taken_for_a_missing_experiment(monkeypatch, tm
 
     monkeypatch.setattr(cli, "import_module", broken)
     assert rrl("run", "atari", "--folder", tmp_path) == 1
-    assert "No module named 'torch'" in capsys.readouterr().err
+    assert "this needs torch: pip install -e '.[experiments]'" in capsys.readouterr().err
 
 
 def test_dask_is_refused_for_atari_and_named_where_missing(tiny, tmp_path, monkeypatch, capsys):
@@ -170,10 +173,169 @@ def test_the_recipe_for_slurm_fits_dask_jobqueue(monkeypatch, tmp_path):
 
 
 def test_default_folders(monkeypatch, tmp_path):
-    book = Path(cli.__file__).parents[2] / "book" / "results"
-    assert cli.default_folder("cartpole") == book / "cartpole"
+    book, tried = Path(cli.__file__).parents[2] / "book" / "results", Path("rrl-results")
+    assert cli.default_folder("cartpole") == cli.default_folder("cartpole", "full") == book / "cartpole"
+    # Quick records among the book's own would make every notebook run again.
+    assert cli.default_folder("cartpole", "quick") == tried / "cartpole"
+    assert cli.default_folder("atari", "quick") == book / "atari"
     monkeypatch.setattr(cli, "__file__", str(tmp_path / "site" / "rrl" / "experiments" / "cli.py"))
-    assert cli.default_folder("atari") == Path("rrl-results") / "atari"
+    assert {cli.default_folder("atari", scale) for scale in ("quick", "full")} == {tried / "atari"}
+
+
+def test_a_quick_run_in_a_clone_leaves_the_book_alone(tiny, tmp_path, monkeypatch, capsys):
+    """And status and show look in both places and say which."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(cli, "__file__", str(tmp_path / "rrl" / "experiments" / "cli.py"))
+    (tmp_path / "book" / "results").mkdir(parents=True)
+    quick, full = Path("rrl-results") / "cartpole", tmp_path / "book" / "results" / "cartpole"
+    assert rrl("run", "cartpole", "--data", "standin", "--jobs", 1) == 0
+    assert capsys.readouterr().out.endswith(f"Records: {quick}\n")
+    assert not full.exists() and len(RunStore(quick).records()) == 2
+    assert rrl(*RUN) == 0
+    assert len(RunStore(full).records()) == 2
+    capsys.readouterr()
+    assert rrl("status") == 0
+    lines = [line.split(maxsplit=2) for line in capsys.readouterr().out.splitlines()]
+    assert lines[0] == ["cartpole", "quick", f"2 of 2 records, in {quick}"]
+    assert lines[1] == ["cartpole", "full", f"2 of 2 records, in {full}"]
+    assert rrl("show") == 0
+    out = capsys.readouterr().out.splitlines()
+    assert len(out) == 6 and (out[0], out[3]) == (f"{full}:", f"{quick}:")
+    key = out[1].split()[0]
+    assert rrl("show", key) == 0
+    assert capsys.readouterr().out.startswith(f"record {full / key}")
+
+
+def test_status_says_how_much_of_the_figure_is_done(monkeypatch, tmp_path, capsys):
+    studies = {"figure": (TINY, range(2)), "other": (TINY | {"gamma": 0.5}, range(2))}
+    monkeypatch.setattr("rrl.experiments.cartpole.plan.STUDIES", studies)
+    assert rrl(*RUN, "--folder", tmp_path) == 0
+    capsys.readouterr()
+    assert rrl("status", "--folder", tmp_path) == 0
+    assert f"cartpole   full   2 of 3 records, figure 2 of 2, in {tmp_path}\n" in capsys.readouterr().out
+
+
+def test_the_home_folder_is_meant_by_its_sign(tiny, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    args = cli._parser().parse_args(["run", "cartpole", "--folder=~/r", "--data=~/x.npz"])
+    assert args.folder == tmp_path / "r" and args.data == str(tmp_path / "x.npz")
+    assert cli._parser().parse_args(["run", "cartpole"]).data == "auto"
+
+
+def test_a_data_file_that_is_not_there_is_named_with_its_place(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert rrl("run", "cartpole", "--data", "cart.npz", "--folder", tmp_path) == 1
+    expected = f"error: there is no file {tmp_path / 'cart.npz'}; without a file the data are auto, d3rlpy, standin\n"
+    assert capsys.readouterr().err == expected
+
+
+@pytest.mark.parametrize("experiment", ["cartpole", "minatar", "atari"])
+def test_an_unknown_study_is_refused_everywhere(experiment, tmp_path, capsys):
+    pytest.importorskip("torch")
+    assert rrl("run", experiment, "--study", "nonsense", "--folder", tmp_path) == 1
+    error = capsys.readouterr().err
+    assert "study must be" in error and "nonsense" in error and max(map(len, error.splitlines())) <= 120
+
+
+def test_version(capsys):
+    with pytest.raises(SystemExit) as stop:
+        rrl("--version")
+    assert stop.value.code == 0 and capsys.readouterr().out == f"rrl {package.__version__}\n"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a pipe of Unix")
+def test_nobody_reads_on(tmp_path):
+    """`rrl show | head -1` ends without a word, as other programs do."""
+    RunStore(tmp_path).run([{"experiment": "demo", "n": n} for n in range(3)], lambda unit: {}, progress=False)
+    command = [sys.executable, "-m", "rrl", "show", "--folder", str(tmp_path)]
+    reader, writer = os.pipe()
+    os.close(reader)
+    ran = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
+    os.close(writer)
+    assert ran.stderr == "" and ran.returncode == 141
+
+
+def test_processes_are_counted_from_what_may_be_used(tiny, monkeypatch, tmp_path, capsys):
+    seen = []
+    monkeypatch.setattr(cartpole, "main", lambda scale, **options: seen.append(options["jobs"]))
+    for cores in (1, 3):
+        monkeypatch.setattr(cli, "usable_cores", lambda cores=cores: cores)
+        assert rrl("run", "cartpole", "--data", "standin", "--study", "all", "--folder", tmp_path) == 0
+    assert seen == [1, 3]
+    capsys.readouterr()
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="an affinity of Linux")
+def test_usable_cores_respect_the_affinity():
+    code = (
+        "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n"
+        "from rrl.experiments.workers import usable_cores; print(usable_cores())"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=ENVIRONMENT, check=True)
+    assert ran.stdout == "1\n"
+
+
+def test_a_run_that_fails_is_told_with_its_unit_and_not_where(tiny, tmp_path, monkeypatch, capsys):
+    def diverge(unit, *, source):
+        raise FloatingPointError("loss is not finite")
+
+    monkeypatch.setattr(cartpole, "compute", diverge)
+    assert rrl(*RUN, "--folder", tmp_path) == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "error: FloatingPointError: loss is not finite" and "rrl --traceback" in lines[1]
+    assert lines[2].startswith("unit ") and len(lines) == 3
+    assert rrl("--traceback", *RUN, "--folder", tmp_path) == 1
+    assert "in diverge" in capsys.readouterr().err
+
+
+def test_tqdm_may_be_missing(tiny, tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "tqdm", None)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    assert rrl(*RUN, "--folder", tmp_path) == 0
+    assert len(RunStore(tmp_path).records()) == 2
+    capsys.readouterr()
+
+
+HOSTILE = {
+    "run a list": {"unit": {"experiment": "demo", "run": ["a"]}},
+    "settings null": {"unit": {"experiment": "demo", "settings": None, "run": "b"}},
+    "steps a list": {"unit": {"experiment": "demo", "settings": {"total_steps": [1, {}]}, "choice": {"a": [1]}}},
+    "zlib without shape": {"result": {"array": {"zlib": "x"}, "other": {"zlib": 1, "shape": 3}}},
+    "command no list": {"provenance": {"command": 7, "commit": ["a"], "dirty": "x"}},
+    "escapes": {
+        "unit": {"experiment": "demo\x1b[2J", "name": "\x1b]0;owned\x07", "list": ["\u202e", "\x9b1m"]},
+        "provenance": {"command": ["rrl", "\x1b[31m"], "commit": "\x1b[31m", "k\x1b": 1},
+        "result": {"\x1b[5m": "\x1b"},
+    },
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_what_others_put_into_records_is_only_shown(kind, tmp_path, capsys):
+    """Records with right digests, whose parts are not what the experiments write."""
+    record = {"unit": {"experiment": "demo"}, "result": {}, "provenance": {}} | HOSTILE[kind]
+    store = RunStore(tmp_path)
+    store.write(record["unit"], record["result"], record["provenance"])
+    key = unit_key(record["unit"])
+    assert rrl("show", "--folder", tmp_path) == rrl("show", key[:9], "--folder", tmp_path) == 0
+    assert rrl("status", "--folder", tmp_path) == 0
+    assert rrl("show", "none", "--folder", tmp_path) == 1
+    said = "".join(capsys.readouterr())
+    assert key[:12] in said and all(c.isprintable() or c == "\n" for c in said)
+
+
+def test_show_says_how_to_repeat(tmp_path, capsys):
+    store, unit = RunStore(tmp_path), {"experiment": "demo", "rate": 0.25}
+    store.write(
+        unit, {}, {"commit": "a" * 40, "dirty": True, "command": ["__main__.py", "run", "demo", "--set", "a b"]}
+    )
+    assert rrl("show", unit_key(unit)[:5], "--folder", tmp_path) == 0
+    *_, title, line = capsys.readouterr().out.splitlines()
+    assert title == "repeat"
+    assert line == f"  at commit {'a' * 40}, whose working tree had changes then: rrl run demo --set 'a b'"
+    assert rrl("show", "--folder", tmp_path) == 0
+    assert capsys.readouterr().out.endswith("demo           rate 0.25\n")
 
 
 def test_module_is_the_same_program(monkeypatch, capsys):

@@ -153,6 +153,11 @@ def test_a_recording_replays_to_the_same_states(recorded):
     damaged = {**recording, "episodes": [{**recording["episodes"][0], "actions": pack_array(actions)}]}
     with pytest.raises(ValueError, match="replay to other states"):
         experiment.holdout(damaged)
+    recording["episodes"][7]["score"] += 1
+    with pytest.raises(ValueError, match=r"episode 7 of breakout scores .* when it is played again"):
+        experiment.holdout(recording)
+    with pytest.raises(ValueError, match="n_states must be an integer >= 1, got 0"):
+        experiment.holdout(recording, n_states=0)
 
 
 MORTAL = """
@@ -198,7 +203,7 @@ def test_the_command_line_knows_it(tmp_path, capsys, monkeypatch):
     assert command(["run", "minatar", "--folder", str(tmp_path), "--jobs", "1", "--study", "steps"]) == 0
     assert command(["status", "--folder", str(tmp_path)]) == 0
     out = capsys.readouterr().out
-    assert "minatar, quick: 1 of 6 units recorded" in out and "minatar    quick  7 of 14 records" in out
+    assert "minatar, quick, study steps: 1 of 6 records are there" in out and "minatar    quick  7 of 14 records" in out
     stepped = {row["variant"] for row in table(RunStore(tmp_path).records())}
     assert {"quantised", "step / 4", "step / 2", "step x 2", "step x 4"} < stepped
     assert len(RunStore(tmp_path).records("minatar-holdout")) == 7

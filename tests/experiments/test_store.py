@@ -1,9 +1,12 @@
 """The run store: names, whole records, faults."""
 
 import errno
+import html
 import json
 import os
+import shutil
 import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -12,8 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis.extra import numpy as hnp
 
+import rrl
 from rrl.experiments import store as module
-from rrl.experiments.provenance import provenance
+from rrl.experiments.provenance import commit_text, plain_markdown, provenance
 from rrl.experiments.store import RunStore, canonical, unit_key
 from rrl.packing import pack_array, unpack_array
 
@@ -137,6 +141,7 @@ def test_bad_options(tmp_path, options):
 def test_provenance():
     origin = provenance()
     assert len(origin["commit"]) == 40 and isinstance(origin["dirty"], bool)
+    assert origin["versions"]["rrl"] == rrl.__version__
     assert origin["versions"]["numpy"] == np.__version__ and origin["hardware"]["cores"] == os.cpu_count()
     assert "/" not in origin["command"][0]
     canonical(origin)
@@ -163,6 +168,57 @@ def test_provenance_without_git_or_proc(monkeypatch):
     )
     origin = provenance()
     assert origin["commit"] is None and origin["dirty"] is None and origin["hardware"]["processor"]
+
+
+IN_GIT = (Path(rrl.__file__).parents[1] / ".git").exists()
+ORIGIN = "from rrl.experiments.provenance import provenance; o = provenance(); print(o['commit'], o['dirty'])"
+
+
+def git(folder, *arguments):
+    command = ["git", "-C", str(folder), "-c", "user.name=x", "-c", "user.email=x@example.org", *arguments]
+    subprocess.run(command, check=True, capture_output=True, env={**os.environ, "GIT_CONFIG_GLOBAL": os.devnull})
+
+
+def asked(package, **environment):
+    """Commit and dirty flag that the package in a folder finds."""
+    path = os.pathsep.join([str(package), *sys.path])
+    environment = {**os.environ, "PYTHONPATH": path, **{k: str(v) for k, v in environment.items()}}
+    ran = subprocess.run([sys.executable, "-c", ORIGIN], cwd=package, env=environment, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout.strip()
+
+
+@pytest.mark.skipif(not IN_GIT, reason="not a git checkout")
+def test_the_commit_is_of_the_repository_that_holds_the_package(tmp_path):
+    """Not of one that it was installed into, nor of the one that GIT_DIR names."""
+    other, root = tmp_path / "other", Path(rrl.__file__).parents[1]
+    other.mkdir()
+    git(other, "init", "--quiet")
+    git(other, "commit", "--quiet", "--allow-empty", "--message", "x")
+    shutil.copytree(root / "rrl", other / "rrl", ignore=shutil.ignore_patterns("data", "__pycache__"))
+    assert asked(other) == "None None"
+    ours = f"{provenance()['commit']} {provenance()['dirty']}"
+    assert asked(root, GIT_DIR=other / ".git") == asked(root, GIT_DIR="/nonexistent") == ours
+    git(other, "add", "rrl")
+    git(other, "commit", "--quiet", "--message", "rrl is ours")
+    commit, dirty = asked(other).split()
+    assert len(commit) == 40 and commit not in ours and dirty == "False"
+
+
+def test_commit_text_needs_no_commit():
+    assert commit_text({"commit": "a" * 40, "dirty": False}) == "a" * 12
+    assert commit_text({"commit": None, "dirty": None, "versions": {}}) == "rrl of unknown version"
+    assert commit_text({"commit": ["<b>"], "dirty": True}) == r"\['&lt;b&gt;'\]+"
+
+
+@pytest.mark.parametrize(
+    "text", ["<script>alert(1)</script>", "<img src=x onload=y>", "a|b", "*x* _y_ `z` $w$ [l](j:k)"]
+)
+def test_text_from_a_record_is_shown_and_does_nothing(text):
+    markdown = pytest.importorskip("markdown_it").MarkdownIt("commonmark", {"html": True}).enable("table")
+    made = markdown.render(f"- **2 threads ({plain_markdown(text)})**: ok")
+    shown = html.escape(text, quote=False)
+    assert made == f"<ul>\n<li><strong>2 threads ({shown})</strong>: ok</li>\n</ul>\n"
 
 
 def test_records_say_when_and_how_long(tmp_path):
@@ -224,7 +280,7 @@ def test_a_read_only_folder(tmp_path, monkeypatch):
     def refuse(*_, **__):
         raise OSError(errno.EROFS, "Read-only file system")
 
-    monkeypatch.setattr(module.Path, "touch", refuse)
-    with pytest.raises(OSError, match="Read-only file system"):
+    monkeypatch.setattr(module, "open", refuse, raising=False)
+    with pytest.raises(OSError, match=r"cannot write records to .*Read-only file system"):
         run(tmp_path)
     assert list(tmp_path.iterdir()) == []

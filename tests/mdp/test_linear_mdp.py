@@ -453,6 +453,82 @@ def test_the_named_environments_are_registered(name):
     assert isinstance(env.unwrapped.mdp, LinearMDP)
 
 
+def same_model(one, other):
+    return all(np.array_equal(getattr(one, a), getattr(other, a)) for a in ("transitions", "rewards_table", "initial"))
+
+
+def test_the_named_environments_are_the_instances_that_they_were():
+    gymnasium = pytest.importorskip("gymnasium")
+
+    rng = np.random.default_rng
+    expected = {
+        "Chain": LinearMDP.chain(n_states=8, horizon=16),
+        "RiverSwim": LinearMDP.river_swim(),
+        "CombinationLock": LinearMDP.combination_lock(horizon=8, n_actions=3, rng=rng(0)),
+        "RandomLinear": LinearMDP.random(n_states=20, n_actions=4, dim=5, horizon=10, rng=rng(0)),
+        "BoundaryLock": LinearMDP.boundary_lock(),
+        "SteepMeasure": LinearMDP.steep_measure(),
+    }
+    for name, mdp in expected.items():
+        assert same_model(gymnasium.make(f"rrl.mdp.environments:rrl/{name}-v0").unwrapped.mdp, mdp)
+    other = gymnasium.make("rrl/CombinationLock-v0", seed=3, n_actions=2).unwrapped.mdp
+    assert same_model(other, LinearMDP.combination_lock(horizon=8, n_actions=2, rng=rng(3)))
+    assert gymnasium.make_vec("rrl/Chain-v0", num_envs=2, vectorization_mode="sync").reset(seed=0)[0].tolist() == [0, 0]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["RiverSwim", "RandomLinear", None])
+def test_minari_records_an_environment_and_builds_it_anew(name, tmp_path, monkeypatch):
+    """The collector takes it; its own recording of steps needs jax, so the episode's buffer is filled here."""
+    gymnasium, minari = pytest.importorskip("gymnasium"), pytest.importorskip("minari")
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
+    env = gymnasium.make(f"rrl.mdp.environments:rrl/{name}-v0") if name else small().as_gymnasium()
+    assert minari.DataCollector(env).reset(seed=5)[1] == {"stage": 0}
+    mdp, steps = env.unwrapped.mdp, []
+    states = [env.reset(seed=5)[0]]
+    for h in range(mdp.horizon):
+        steps.append(env.step(h % mdp.n_actions))
+        states.append(steps[-1][0])
+    columns = {
+        "observations": states,
+        "actions": [h % mdp.n_actions for h in range(mdp.horizon)],
+        "rewards": [step[1] for step in steps],
+        "terminations": [step[2] for step in steps],
+        "truncations": [step[3] for step in steps],
+    }
+    buffer = minari.data_collector.EpisodeBuffer(id=0, seed=5, **columns)
+    minari.create_dataset_from_buffers("rrl/small/test-v0", [buffer], env=env.spec, data_format="hdf5")
+    recorded = minari.load_dataset("rrl/small/test-v0", download=False)
+    again, (episode,) = recorded.recover_environment(), recorded
+    assert same_model(again.unwrapped.mdp, mdp)
+    again.reset(seed=5)
+    for action, state, reward in zip(episode.actions, episode.observations[1:], episode.rewards, strict=True):
+        assert again.step(action)[:2] == (state, reward)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"mdp": "chess"}, r"mdp must be a model or one of \['boundary_lock', .*\], got 'chess'"),
+        ({"mdp": "tabular"}, "mdp must be a model or one of"),
+        ({"mdp": "__init__"}, "mdp must be a model or one of"),
+        ({"mdp": None}, "mdp must be a LinearMDP, .* got None"),
+        ({"mdp": lambda: 3}, "mdp must be a LinearMDP"),
+        (
+            {"mdp": LinearMDP.river_swim(), "n_states": 3},
+            r"only a named instance has parameters, got \{'n_states': 3\}",
+        ),
+    ],
+)
+def test_environments_of_no_model_are_refused(options, message):
+    pytest.importorskip("gymnasium")
+    from rrl.mdp.environments import LinearMDPEnv
+
+    with pytest.raises(ValueError, match=message):
+        LinearMDPEnv(**options)
+    assert LinearMDPEnv(LinearMDP.river_swim).mdp.n_states == 6
+
+
 def test_without_gymnasium_the_error_names_the_extra(monkeypatch):
     monkeypatch.delitem(sys.modules, "rrl.mdp.environments", raising=False)
     monkeypatch.setitem(sys.modules, "gymnasium", None)

@@ -301,7 +301,7 @@ def test_resume(tmp_path, exact):
 def test_resume_after_kill(tmp_path):
     """The same in a process that is killed between checkpoints."""
     code = (
-        "import sys; sys.path.insert(0, 'tests'); from test_pqn import *\n"
+        "import sys; sys.path.insert(0, 'tests/pqn'); from test_pqn import *\n"
         "import os, signal\n"
         # Another number of threads sums in another order.
         f"torch.set_num_threads({torch.get_num_threads()})\n"

@@ -31,19 +31,6 @@ def notebook(*codes, parameters=DEFAULTS):
     return HEADER + "\n# Title\n" + cell(parameters, "parameters") + "".join(map(cell, codes))
 
 
-@pytest.fixture
-def tree(tmp_path):
-    """Make a repository with a package of one constant and recorded results."""
-    for name, text in {
-        "rrl/constant.py": "value = 1\n",
-        "book/results/run.json": "{}\n",
-        "requirements.lock": "",
-    }.items():
-        write_atomic(tmp_path / name, text)
-    (tmp_path / "notebooks").mkdir()
-    return tmp_path
-
-
 def add(tree, name, text):
     """Write the source of a notebook."""
     write_atomic(tree / "notebooks" / f"{name}.md", text)
@@ -119,12 +106,13 @@ def test_parameters_arrive_as_the_values_they_were(tree):
         (notebook(parameters="scale = ="), "invalid syntax"),
     ],
 )
-def test_unusable_notebooks_stop_the_build(tree, capsys, text, message):
+def test_unusable_notebooks_fail_alone(tree, capsys, text, message):
     add(tree, "01", text)
     add(tree, "02", notebook())
     assert main([], tree) == 1
     assert message in capsys.readouterr().err
-    assert not (tree / "chapters").exists()
+    assert not (tree / "chapters" / "01.ipynb").exists()
+    assert state(tree, "02") == "done"
 
 
 def test_lost_tags_stop_the_build(tree, monkeypatch):
@@ -176,7 +164,7 @@ def test_only_what_changed_runs_again(tree, capsys):
 
 
 def test_results_lock_parameters_and_edited_outputs_are_noticed(tree):
-    add(tree, "01", notebook())
+    add(tree, "01", notebook("# it reads ../book/results"))
     source = tree / "notebooks" / "01.md"
     seen = {prepare(tree, source, {})["inputs"], prepare(tree, source, {"scale": "full"})["inputs"]}
     for name in ("book/results/run.json", "requirements.lock", "rrl/datasets/data/a.npz"):
@@ -201,7 +189,6 @@ def test_outputs_are_tidy_repeatable_and_made_by_this_interpreter(tree, monkeypa
     monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "jupyter"))
     add(tree, "01", notebook("import sys, os\nprint(sys.executable, os.path.basename(os.getcwd()))"))
     add(tree, "02", notebook())
-    write_atomic(tree / "chapters" / "99.ipynb", "a notebook without a source")
     assert main(["01"], tree) == 0
     first = (tree / "chapters" / "01.ipynb").read_bytes()
     assert main(["01", "--force"], tree) == 0
@@ -211,7 +198,6 @@ def test_outputs_are_tidy_repeatable_and_made_by_this_interpreter(tree, monkeypa
     executed = nbformat.reads(first.decode(), as_version=4)
     assert executed.metadata.kernelspec.name == "python3"
     assert [part.metadata.get("tags") for part in executed.cells if "tags" in part.metadata] == [["parameters"]]
-    assert not (tree / "chapters" / "99.ipynb").exists()
 
 
 # Trying a change
@@ -327,7 +313,7 @@ def test_a_failed_run_is_reported_kept_apart_and_repeated(tree, capsys, code, me
 
 @pytest.mark.skipif(os.name != "posix", reason="sends a signal to a process group")
 @pytest.mark.parametrize("moment", ["starting", "in a cell"])
-def test_ctrl_c_stops_workers_and_kernels_at_once(tree, moment):
+def test_ctrl_c_stops_kernels_at_once(tree, moment):
     import psutil
 
     add(tree, "01", notebook('import os, time\nopen("../pid", "w").write(f"{os.getpid()} ")\ntime.sleep(300)'))
@@ -350,7 +336,7 @@ def test_ctrl_c_stops_workers_and_kernels_at_once(tree, moment):
             time.sleep(0.05)
         time.sleep(0.2)
         family = psutil.Process(process.pid).children(recursive=True)
-        assert moment == "starting" or len(family) >= 3
+        assert moment == "starting" or family
         started = time.monotonic()
         os.killpg(process.pid, signal.SIGINT)
         out, err = process.communicate(timeout=20)
@@ -364,7 +350,7 @@ def test_ctrl_c_stops_workers_and_kernels_at_once(tree, moment):
     assert not (tree / "chapters" / "01.ipynb").exists()
 
 
-def test_a_killed_run_leaves_no_worker_and_no_kernel(tree):
+def test_a_killed_run_leaves_no_kernel(tree):
     import psutil
 
     add(tree, "01", notebook('import os, time\nopen("../pid", "w").write(f"{os.getpid()} ")\ntime.sleep(300)'))
@@ -377,7 +363,7 @@ def test_a_killed_run_leaves_no_worker_and_no_kernel(tree):
             assert time.monotonic() < deadline
             time.sleep(0.05)
         family = psutil.Process(process.pid).children(recursive=True)
-        assert len(family) >= 2
+        assert family
     finally:
         process.kill()
         process.wait()
@@ -385,21 +371,6 @@ def test_a_killed_run_leaves_no_worker_and_no_kernel(tree):
     for other in left:
         other.kill()
     assert not left
-
-
-@pytest.mark.skipif(os.name != "posix", reason="sends a signal to itself")
-def test_a_worker_forgets_a_ctrl_c_that_waited_while_it_started():
-    code = """
-import os, signal, run_notebooks
-signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-os.kill(os.getpid(), signal.SIGINT)
-run_notebooks.start_worker({})
-print("started", flush=True)
-os.kill(os.getpid(), signal.SIGINT)
-"""
-    tools = Path(run_notebooks.__file__).parent
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tools, timeout=60)
-    assert ran.stdout == "started\n" and ran.stderr.endswith("KeyboardInterrupt\n")
 
 
 def test_a_good_output_does_not_hide_a_later_failure(tree):

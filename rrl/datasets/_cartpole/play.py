@@ -1,11 +1,10 @@
 """Fresh CartPole transitions: policies that play many carts at once."""
 
 import hashlib
-import operator
 
 import numpy as np
 
-from rrl._checks import check_rng
+from rrl._checks import check_integer, check_integers, check_rng
 
 from .data import DATA, CartPoleData, check_sha256, standin_record
 from .dynamics import cartpole_step
@@ -42,7 +41,7 @@ def cartpole_play(policy, n, rng, *, max_episode_steps=500):
     TypeError
         If `rng` is no Generator.
     ValueError
-        If `n` or `max_episode_steps` is below 1.
+        If `n` or `max_episode_steps` is no integer of at least 1, or an action is not 0 or 1.
 
     Examples
     --------
@@ -60,9 +59,7 @@ def cartpole_play(policy, n, rng, *, max_episode_steps=500):
 def _play(policy, n, rng, limit):
     """Columns of the first `n` rows of independent episodes."""
     check_rng(rng)
-    n, limit = operator.index(n), operator.index(limit)
-    if n < 1 or limit < 1:
-        raise ValueError(f"n and max_episode_steps must be at least 1, got {n} and {limit}")
+    check_integer(1, n=n, max_episode_steps=limit)
     parts, rows, n_episodes = [], 0, 0
     while rows < n:
         # The first carts tell how long an episode is; then few rows are played for nothing.
@@ -99,7 +96,9 @@ def _play_episodes(policy, carts, rng, limit):
     steps, step = [], 0
     while len(alive):
         observations = states.astype(np.float32)
-        actions = np.asarray(policy(observations, rng), dtype=np.int64)
+        actions = np.asarray(policy(observations, rng))
+        actions = actions.astype(np.int64) if actions.dtype == bool else actions
+        actions = check_integers("the policy's actions", actions, len(states), 2).astype(np.int64)
         states, failed = cartpole_step(states, actions)
         over = failed | (step == limit - 1)
         following = states.astype(np.float32)
@@ -131,7 +130,7 @@ def cartpole_random(n, rng, *, max_episode_steps=500):
     TypeError
         If `rng` is no Generator.
     ValueError
-        If `n` or `max_episode_steps` is below 1.
+        If `n` or `max_episode_steps` is no integer of at least 1.
 
     Examples
     --------
@@ -174,7 +173,7 @@ def cartpole_replay(n, rng):
     TypeError
         If `rng` is no Generator.
     ValueError
-        If `n` is below the number of snapshots, or the snapshots' file is damaged.
+        If `n` is no integer or below the number of snapshots, or the snapshots' file is damaged.
 
     Examples
     --------
@@ -192,7 +191,8 @@ def cartpole_replay(n, rng):
         layers = {name: archive[name].astype(np.float64) for name in archive.files}
     settings = record["settings"]
     count, limit = settings["n_snapshots"], settings["max_episode_steps"]
-    if operator.index(n) < count:
+    check_integer(1, n=n)
+    if n < count:
         raise ValueError(f"n must be at least {count}, one row a snapshot, got {n}")
     parts, n_episodes = [], 0
     for k, size in enumerate(np.diff(np.arange(count + 1) * n // count)):

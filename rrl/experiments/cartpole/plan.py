@@ -1,5 +1,6 @@
 """The plan of the CartPole experiment: its settings, its studies, its samples."""
 
+import textwrap
 from dataclasses import asdict, dataclass, replace
 
 import numpy as np
@@ -120,7 +121,8 @@ def units(scale="full", study="figure", *, data):
     if scale not in ("full", "quick"):
         raise ValueError(f"scale must be 'full' or 'quick', got {scale!r}")
     if study not in (*STUDIES, "all"):
-        raise ValueError(f"study must be 'all' or one of {list(STUDIES)}, got {study!r}")
+        names = textwrap.fill(", ".join(STUDIES), 100, initial_indent="  ", subsequent_indent="  ")
+        raise ValueError(f"study must be 'all' or one of these, got {study!r}:\n{names}")
     planned = []
     for name, (changes, draws) in STUDIES.items():
         if study in (name, "all"):

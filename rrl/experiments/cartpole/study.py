@@ -6,6 +6,7 @@ draw, all runs of all fractions and penalties are fitted at once and every disti
 
 from dataclasses import replace
 from functools import lru_cache, partial
+from pathlib import Path
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -36,6 +37,7 @@ __all__ = [
 
 #: Recorded states that policies are compared on, and pairs of runs that the rounding law is averaged over.
 N_VISITED, N_PAIRS = 1_000, 1_000
+NAMED = ("auto", "d3rlpy", "standin")
 
 
 def load(source="auto"):
@@ -49,14 +51,23 @@ def load(source="auto"):
     Returns
     -------
     CartPoleData
+
+    Raises
+    ------
+    FileNotFoundError
+        Naming the place where it was looked for.
     """
-    return _load(str(source))
+    if source in NAMED:
+        return _load(source)
+    path = Path(source).absolute()
+    if not path.exists():
+        raise FileNotFoundError(f"there is no file {path}; without a file the data are {', '.join(NAMED)}")
+    return _load(path)
 
 
 @lru_cache(maxsize=2)
 def _load(source):
-    known = source in ("auto", "d3rlpy", "standin")
-    return (cartpole(source) if known else cartpole(path=source)).usable_rows()
+    return (cartpole(source) if source in NAMED else cartpole(path=source)).usable_rows()
 
 
 def compute(unit, *, source="auto"):

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
+from rrl._checks import check_integer
 from rrl.datasets.recordings import (
+    check_scores,
     episodes_of,
     evenly_spaced,
     play_again,
@@ -226,12 +228,14 @@ def holdout(recording, *, n_states=1_500):
     ValueError
         If something is missing or damaged, or the games replay to other states.
     """
+    check_integer(1, n_states=n_states)
     episodes = episodes_of(recording, **RECORDED)
     played = play_again(make_pool(recording["game"], len(episodes)), episodes)
     if _digest(played) != recording["sha256"]:
         raise ValueError(
             f"the recorded games of {recording['game']} replay to other states than those of the recording"
         )
+    check_scores(recording, [rewards for _, rewards in played])
     details = {**recording["expert"], "scores": [episode["score"] for episode in recording["episodes"]]}
     chosen = [(seen[:-1], actions) for (seen, _), (_, actions) in zip(played, episodes, strict=True)]
     return evenly_spaced(chosen, f"recorded:minatar_{recording['game']}", n_states, details)

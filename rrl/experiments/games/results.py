@@ -14,38 +14,54 @@ from rrl.pqn.agreement import agreement_report
 
 __all__ = ["costs", "curves", "in_words", "q_values", "share_of_ties", "summary", "table"]
 
-TRAINED, ASKED = ("atari", "minatar"), ("atari-holdout", "minatar-holdout")
+TRAINED = ("atari", "minatar")
 # All runs of the protocol: the paper's, and the book's.
 WHOLE = {"atari": functools.partial(atari.units, "paper"), "minatar": functools.partial(minatar.units, "full")}
+# What a run is called that repeats one in bfloat16.
+REPEATED = "{}, float32"
 # In the order of tables and figures.
-RANK = {variant: k for k, variant in enumerate([*VARIANTS, *CHOICES])}
+RANK = {variant: k for k, variant in enumerate([*VARIANTS, *CHOICES, *map(REPEATED.format, VARIANTS)])}
 
 
-def _gathered(records):
+def _variants(records):
+    """What each trained run is called in tables, by `unit_key`."""
+    units = [record["unit"] for record in records if record["unit"]["experiment"] in TRAINED]
+    plans = {(u["game"], u["settings"]["total_steps"]) for u in units if "precision" in u["settings"]}
+    found = {}
+    for unit in units:
+        name, plan = unit.get("choice", unit["variant"]), (unit["game"], unit["settings"]["total_steps"])
+        repeats = plan in plans and "precision" not in unit["settings"]
+        found[unit_key(unit)] = REPEATED.format(name) if repeats else name
+    return found
+
+
+def _gathered(records, kind="holdout"):
     """Pairs of a run's record and its Q-values by study (game, planned steps, variant, hold-out) and seed.
 
-    Runs of different plans never mix: a longer Breakout is another study.
+    Runs of different plans never mix: a longer Breakout is another study, a repetition in float32 another variant.
     """
     trained = {unit_key(r["unit"]): r for r in records if r["unit"]["experiment"] in TRAINED}
+    variants, asked = _variants(records), [f"{name}-{kind}" for name in TRAINED]
     groups = {}
     for record in records:
         unit = record["unit"]
-        if unit["experiment"] in ASKED and unit["run"] in trained:
-            run = trained[unit["run"]]
-            variant = run["unit"].get("choice", unit["variant"])
+        if unit["experiment"] in asked and unit["run"] in trained:
+            run, variant = trained[unit["run"]], variants[unit["run"]]
             study = (unit["game"], run["unit"]["settings"]["total_steps"], variant, unit["holdout"])
             groups.setdefault(study, {})[unit["seed"]] = (run, record)
     order = sorted(groups, key=lambda g: (g[0], g[1], g[3], RANK[g[2]]))
     return {study: dict(sorted(groups[study].items())) for study in order}
 
 
-def q_values(records):
-    """Unrounded Q-values on the hold-out states.
+def q_values(records, kind="holdout"):
+    """Unrounded Q-values on the hold-out states, or on states of the runs' own games.
 
     Parameters
     ----------
     records : list of dict
         As `rrl.experiments.games.atari.main` or ``RunStore(folder).records()`` gives them.
+    kind : {"holdout", "own"}
+        The second: sets of `rrl.experiments.games.study.own_states`, one a seed.
 
     Returns
     -------
@@ -54,7 +70,7 @@ def q_values(records):
         (seeds, states, actions), seeds in ascending order.
     """
     found = {}
-    for (game, steps, variant, states), runs in _gathered(records).items():
+    for (game, steps, variant, states), runs in _gathered(records, kind).items():
         stack = np.stack([unpack_array(record["result"]["q"]) for _, record in runs.values()])
         found.setdefault((game, steps, states), {})[variant] = stack
     return found
@@ -230,7 +246,7 @@ def curves(records, window=LAST_GAMES):
         ``game``, ``total_steps``, ``variant``, ``seed``, ``step`` (int array: when each game ended) and
         ``score`` (float array: mean score of the last games).
     """
-    found = []
+    found, variants = [], _variants(records)
     for record in records:
         unit = record["unit"]
         if unit["experiment"] not in TRAINED or unit["seed"] == EXPERT_SEED:
@@ -239,7 +255,7 @@ def curves(records, window=LAST_GAMES):
         sums = np.concatenate([[0.0], np.cumsum(scores)])
         ends = np.arange(1, len(scores) + 1)
         starts = np.maximum(ends - window, 0)
-        names = {key: unit[key] for key in ("game", "seed")} | {"variant": unit.get("choice", unit["variant"])}
+        names = {key: unit[key] for key in ("game", "seed")} | {"variant": variants[unit_key(unit)]}
         steps = unpack_array(record["result"]["games"]["step"])
         score = (sums[ends] - sums[starts]) / (ends - starts)
         found.append(

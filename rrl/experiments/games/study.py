@@ -143,10 +143,11 @@ def ask(planned, folder, device="cpu"):
         questions = [holdout_unit(unit, states) for unit in runs.values()]
         store.run(questions, functools.partial(take, states=states), progress=False)
     asked = {(record["unit"]["run"], record["unit"]["block"]) for record in store.records("atari-own")}
-    for seed in sorted({unit["seed"] for unit in runs.values()}):
+    for seed in sorted({unit["seed"] for unit in done.values()} - {atari.EXPERT_SEED}):
         block = [unit for unit in done.values() if unit["seed"] == seed and "precision" in unit["settings"]]
         todo = [unit for key, unit in runs.items() if (key, seed) not in asked]
         if todo and len(block) == len(atari.VARIANTS):
+            block.sort(key=lambda unit: list(atari.VARIANTS).index(unit["variant"]))
             states = own_states([store.load(unit) for unit in block])
             questions = [holdout_unit(unit, states, "own") | {"block": seed} for unit in todo]
             store.run(questions, functools.partial(take, states=states), progress=False)

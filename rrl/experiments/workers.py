@@ -1,0 +1,55 @@
+"""The processes that units run in: how many may be used, what each does first, and how they end."""
+
+import contextlib
+import ctypes
+import multiprocessing
+import os
+import signal
+import threading
+
+__all__ = ["end_with_parent", "end_workers", "keep_freed_memory", "start_worker", "usable_cores"]
+
+
+def usable_cores():
+    """Cores that this process may use: not those of the machine that an affinity or a container's quota withholds."""
+    from joblib import cpu_count
+
+    return cpu_count()
+
+
+def end_workers(others, kind, *_):
+    """After Ctrl-C, end the child processes that are not `others`: workers would finish their units first."""
+    if kind is not None and issubclass(kind, KeyboardInterrupt):
+        for worker in set(multiprocessing.active_children()) - others:
+            worker.terminate()
+
+
+def end_with_parent():
+    """Let a worker end when the process that started it is gone: killed, it could not tell its workers."""
+    parent = multiprocessing.parent_process()
+
+    def watch():
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def keep_freed_memory():
+    """Let glibc keep what is freed, for this process.
+
+    Torch on a CPU takes and frees megabytes at every layer, and each new page costs a fault. Other C libraries
+    are left as they are.
+    """
+    with contextlib.suppress(AttributeError, OSError, TypeError):
+        mallopt = ctypes.CDLL(None).mallopt
+        for option, value in ((-4, 0), (-1, -1)):  # M_MMAP_MAX, M_TRIM_THRESHOLD
+            mallopt(option, value)
+
+
+def start_worker():
+    """What every worker process does first."""
+    # Ctrl-C reaches the whole group: a worker that dies of it within the pool's queue would leave the others waiting.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    end_with_parent()
+    keep_freed_memory()
