@@ -5,6 +5,7 @@ from . import datasets as datasets
 from . import experiments as experiments
 from . import mdp as mdp
 from . import pqn as pqn
+from . import testing as testing
 from . import theory
 from .randomness import shared_uniform
 from .rounding import Rounded, hypergrid_round
@@ -18,6 +19,7 @@ from .lsvi_ucb import LSVIUCBResult, r_lsvi_ucb
 from .features import RandomFourierFeatures
 from .fitted_q import ReplicableFittedQ
 from .pqn.agreement import action_agreement
+from .pairs import Pair, ReplicabilityWarning, pair_seeds
 from .replicability import (
     ReplicabilityEstimate,
     clopper_pearson,
@@ -34,6 +36,7 @@ from .certify import (
     certify_replicability,
     least_pairs,
 )
+from .statement import ReplicabilityStatement
 from .pilot import PilotBinWidth, PilotWarning, pilot_bin_width
 
 __version__: str
@@ -44,10 +47,13 @@ __all__ = [
     "LSVIResult",
     "LSVIUCBResult",
     "LinearMDP",
+    "Pair",
     "PilotBinWidth",
     "PilotWarning",
     "RandomFourierFeatures",
     "ReplicabilityEstimate",
+    "ReplicabilityStatement",
+    "ReplicabilityWarning",
     "ReplicableFittedQ",
     "ReplicableRidge",
     "ReplicableSecondMoment",
@@ -66,6 +72,7 @@ __all__ = [
     "lattice_round",
     "least_pairs",
     "modal_share",
+    "pair_seeds",
     "pairwise_share",
     "pilot_bin_width",
     "project_psd",

@@ -6,14 +6,17 @@ is a nonnegative supermartingale that starts at 1, so it ever reaches 1 / (1 - c
 probability at most 1 - confidence (Ville), however often one looks.
 """
 
-from dataclasses import dataclass
+import warnings
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import betainc, betaincc, betaln, rel_entr, xlog1py, xlogy
 
 from ._checks import check_measurement, check_probability
-from .replicability import pairs_disagree
+from ._told import teller
+from .pairs import Pair, ReplicabilityWarning, RunFailed, is_constant, measured, notes_of
+from .replicability import measurement_records, watched
 
 __all__ = [
     "Certificate",
@@ -114,6 +117,15 @@ class Certificate:
         As asked for.
     lower, upper : float
         :func:`anytime_limits` of the probability, valid in spite of the stopping.
+    seed : int
+        Of the measurement; :func:`rrl.pair_seeds` makes those of a pair of it.
+    pairs : tuple of Pair
+        The evidence: each pair's shared seed, and the first entries that differ.
+    notes : tuple of str
+        What makes the measurement doubtful: runs that never draw from their generator, outputs that
+        are all the same whatever the shared seed.
+    interrupted : bool
+        Whether Ctrl-C ended the measurement.
     """
 
     verdict: str
@@ -123,9 +135,94 @@ class Certificate:
     confidence: float
     lower: float
     upper: float
+    seed: int = field(repr=False)
+    pairs: tuple[Pair, ...] = field(repr=False)
+    notes: tuple[str, ...] = field(repr=False)
+    interrupted: bool = field(repr=False)
+
+    def statement(self, subject, *, compared="integer codes", **details):
+        """What one prints and publishes of this measurement.
+
+        Parameters
+        ----------
+        subject : str
+            What was run: a name, or a command.
+        compared : str, default="integer codes"
+            What the runs published and was compared.
+        **details : str, dict or list
+            More to state, such as ``data="FrozenLake-v1"``.
+
+        Returns
+        -------
+        ReplicabilityStatement
+        """
+        from .statement import ReplicabilityStatement
+
+        return ReplicabilityStatement.of(self, subject, compared, details)
 
 
-def certify_replicability(run, *, rho, confidence=0.95, max_pairs=10_000, seed, n_jobs=1):
+def settle(pairs, *, rho, confidence, seed, tell=None, needs_change=False):
+    """Take pairs in order until the claim is settled or they end; see :func:`certify_replicability`.
+
+    Parameters
+    ----------
+    pairs : generator of Pair
+    rho, confidence : float
+    seed : int
+    tell : callable, optional
+        As of `teller`: what is said after a pair.
+    needs_change : bool
+        Claim "replicable" only if some outputs differ: it is all that is known of a program's use of its seeds.
+
+    Returns
+    -------
+    Certificate
+    """
+    level = -np.log1p(-confidence)
+    seen, n_disagree, verdict, interrupted = [], 0, "undecided", False
+    try:
+        for pair in pairs:
+            seen.append(pair)
+            n_disagree += pair.differs
+            if tell is not None:
+                tell(_standing, n_disagree, len(seen), rho, confidence)
+            below, above = log_evidence(n_disagree, len(seen), rho)
+            if max(below, above) >= level:
+                verdict = "replicable" if below >= level else "not replicable"
+                break
+    except KeyboardInterrupt:
+        if not seen:
+            raise
+        interrupted = True
+    except RunFailed as error:
+        error.certificate = _certificate("undecided", seen, rho, confidence, seed, False) if seen else None
+        raise
+    finally:
+        pairs.close()
+    drew = [pair.drew for pair in seen]
+    if verdict == "replicable" and (is_constant(seen) if needs_change else not any(d is None or d for d in drew)):
+        verdict = "undecided"
+    return _certificate(verdict, seen, rho, confidence, seed, interrupted)
+
+
+def _certificate(verdict, seen, rho, confidence, seed, interrupted):
+    n_disagree = sum(pair.differs for pair in seen)
+    limits = anytime_limits(n_disagree, len(seen), confidence)
+    found = (verdict, len(seen), n_disagree, float(rho), float(confidence), *limits)
+    return Certificate(*found, seed, tuple(seen), notes_of(seen), interrupted)
+
+
+def _standing(n_disagree, n_pairs, rho, confidence):
+    """One line on a measurement that goes on."""
+    low, high = anytime_limits(n_disagree, n_pairs, confidence)
+    more, level = 0, -np.log1p(-confidence)
+    while more < 1000 and max(log_evidence(n_disagree, n_pairs + more, rho)) < level:
+        more += 1
+    left = "settled" if more == 0 else f"{more} more that agree would settle it" if more < 1000 else "far from settled"
+    return f"{n_pairs} pairs, {n_disagree} differ: rho in [{low:.3f}, {high:.3f}]; {left}"
+
+
+def certify_replicability(run, *, rho, confidence=0.95, max_pairs=10_000, seed, n_jobs=1, progress=False, store=None):
     """Run pairs until it is settled whether an algorithm is rho-replicable on this distribution.
 
     Whatever the true probability of a disagreement, and whatever `max_pairs`, the verdict is a false
@@ -148,15 +245,34 @@ def certify_replicability(run, *, rho, confidence=0.95, max_pairs=10_000, seed, 
     n_jobs : int, default=1
         Worker processes (joblib). They may run a few pairs too many; the certificate does not depend
         on it.
+    progress : bool, default=False
+        Say on standard error how it stands, and how many more pairs that agree would settle it.
+    store : path or RunStore, optional
+        Where every pair is put on record, as in :func:`rrl.estimate_replicability`: the same call
+        goes on from there, and so does one with another rho, confidence or number of pairs.
 
     Returns
     -------
     Certificate
+        Ctrl-C gives that of the pairs done so far, with a warning: it is as valid as any other.
 
     Raises
     ------
     ValueError
         If an argument is out of its range.
+    TypeError
+        If a run returns anything but integer codes; the error says what it returned.
+
+    Warns
+    -----
+    ReplicabilityWarning
+        If no run draws from its generator: then the verdict is never "replicable", since runs on one
+        and the same data prove nothing.
+
+    Notes
+    -----
+    What agrees is what `run` returns. Return all that you would publish: codes may agree where
+    predictions made with a scaler of one's own data do not.
 
     Examples
     --------
@@ -169,23 +285,14 @@ def certify_replicability(run, *, rho, confidence=0.95, max_pairs=10_000, seed, 
     """
     check_probability(rho=rho)
     check_measurement(confidence, seed, max_pairs=max_pairs)
-    batch = 1
-    if n_jobs != 1:
-        from joblib import effective_n_jobs
-
-        batch = effective_n_jobs(n_jobs)
-    level = -np.log1p(-confidence)
-    root = np.random.SeedSequence(int(seed))
-    verdict, n_pairs, n_disagree = "undecided", 0, 0
-    while verdict == "undecided" and n_pairs < max_pairs:
-        for differs in pairs_disagree(run, root.spawn(min(batch, max_pairs - n_pairs)), n_jobs):
-            n_pairs, n_disagree = n_pairs + 1, n_disagree + differs
-            below, above = log_evidence(n_disagree, n_pairs, rho)
-            if max(below, above) >= level:
-                verdict = "replicable" if below >= level else "not replicable"
-                break
-    limits = anytime_limits(n_disagree, n_pairs, confidence)
-    return Certificate(verdict, n_pairs, n_disagree, float(rho), float(confidence), *limits)
+    seed = int(seed)
+    every = measured(run, seed, int(max_pairs), n_jobs=n_jobs, records=measurement_records(store, run, seed))
+    with teller(progress) as tell:
+        found = settle(watched(every, stacklevel=4), rho=rho, confidence=confidence, seed=seed, tell=tell)
+    if found.interrupted:
+        text = f"stopped after {found.n_pairs} pairs: the certificate is of these"
+        warnings.warn(text, ReplicabilityWarning, stacklevel=2)
+    return found
 
 
 def boundaries(rho, confidence, max_pairs):

@@ -1,13 +1,17 @@
 """Definition 2.2 as a measurement: paired runs, exact confidence limits, shares of identical outputs."""
 
-import hashlib
-from dataclasses import dataclass
+import warnings
+from dataclasses import dataclass, field
 from numbers import Integral
 
 import numpy as np
 from scipy.special import betaincinv
 
 from ._checks import check_measurement
+from ._published import as_array, as_arrays, digest
+from ._resume import Records, identity
+from ._told import teller
+from .pairs import NO_DRAW, Pair, ReplicabilityWarning, measured, notes_of
 
 __all__ = [
     "ReplicabilityEstimate",
@@ -38,18 +42,7 @@ def fingerprint(codes):
     >>> fingerprint([1, -2])[:12]
     'b73cde1d8154'
     """
-    if isinstance(codes, (list, tuple)) and any(isinstance(part, np.ndarray) for part in codes):
-        parts = codes
-    else:
-        parts = [codes]
-    digest = hashlib.sha256()
-    for part in map(np.asarray, parts):
-        if part.dtype.kind not in "iu":
-            raise TypeError(f"codes must be integers, got dtype {part.dtype}: compare grid codes, never floats")
-        if part.dtype.kind == "u" and (part > np.iinfo(np.int64).max).any():
-            raise ValueError(f"codes must fit int64, got {part.max()}")
-        digest.update(repr(part.shape).encode() + part.astype("<i8").tobytes())
-    return digest.hexdigest()
+    return digest(as_arrays(codes))
 
 
 def clopper_pearson(successes, trials, confidence=0.95):
@@ -99,6 +92,11 @@ class ReplicabilityEstimate:
         distribution unless an event of probability 1 - confidence happened.
     confidence : float
         Of `upper`.
+    pairs : tuple of Pair
+        The evidence: each pair's shared seed, and the first entries that differ.
+    notes : tuple of str
+        What makes the measurement doubtful: runs that never draw from their generator, outputs that
+        are all the same whatever the shared seed.
     """
 
     n_pairs: int
@@ -106,26 +104,24 @@ class ReplicabilityEstimate:
     rho: float
     upper: float
     confidence: float
+    pairs: tuple[Pair, ...] = field(repr=False)
+    notes: tuple[str, ...] = field(repr=False)
 
 
-def _pair_disagrees(run, sequence):
-    shared, first, second = sequence.spawn(3)
-    # The shared seed is a plain int, the data generators are spawned: no stream is used twice.
-    shared_seed = int(shared.generate_state(1, np.uint64)[0] >> np.uint64(1))
-    one, two = (run(shared_seed, np.random.default_rng(data)) for data in (first, second))
-    return fingerprint(one) != fingerprint(two)
+def measurement_records(store, run, seed):
+    """Records of a Python function's pairs: the same for an estimate and for a certificate."""
+    return Records(store, lambda: {"experiment": "pair of runs", "run": identity(run), "seed": seed})
 
 
-def pairs_disagree(run, sequences, n_jobs):
-    """Whether the two runs of each pair differ, one SeedSequence a pair, in the order given."""
-    if n_jobs == 1:
-        return [_pair_disagrees(run, sequence) for sequence in sequences]
-    from joblib import Parallel, delayed
+def watched(pairs, stacklevel):
+    """The same pairs, with a warning at once if the first of them drew nothing."""
+    for pair in pairs:
+        if pair.index == 0 and pair.drew is False:
+            warnings.warn(f"so far {NO_DRAW}", ReplicabilityWarning, stacklevel=stacklevel)
+        yield pair
 
-    return Parallel(n_jobs=n_jobs)(delayed(_pair_disagrees)(run, sequence) for sequence in sequences)
 
-
-def estimate_replicability(run, *, n_pairs, confidence=0.95, seed, n_jobs=1):
+def estimate_replicability(run, *, n_pairs, confidence=0.95, seed, n_jobs=1, progress=False, store=None):
     """Estimate rho of Definition 2.2 from independent pairs of runs.
 
     Every pair draws its own shared seed and two independent data generators, so the pairs are
@@ -144,10 +140,28 @@ def estimate_replicability(run, *, n_pairs, confidence=0.95, seed, n_jobs=1):
         Seed of the whole measurement; 0 is a seed like any other.
     n_jobs : int, default=1
         Worker processes (joblib). The result does not depend on it.
+    progress : bool, default=False
+        Say on standard error how far it is.
+    store : path or RunStore, optional
+        Where every pair is put on record when it is done; the same call goes on from there. A
+        function whose source, defaults or closed-over values changed begins anew; what it calls is
+        not seen.
 
     Returns
     -------
     ReplicabilityEstimate
+        Ctrl-C gives that of the pairs done so far, with a warning. Its limit holds if the moment did
+        not depend on what was seen; :func:`certify_replicability` may be stopped at any moment.
+
+    Raises
+    ------
+    TypeError
+        If a run returns anything but integer codes; the error says what it returned.
+
+    Warns
+    -----
+    ReplicabilityWarning
+        If no run draws from its generator.
 
     Examples
     --------
@@ -159,15 +173,24 @@ def estimate_replicability(run, *, n_pairs, confidence=0.95, seed, n_jobs=1):
     (200, True)
     """
     check_measurement(confidence, seed, n_pairs=n_pairs)
-    count = sum(pairs_disagree(run, np.random.SeedSequence(int(seed)).spawn(int(n_pairs)), n_jobs))
-    upper = 1.0 if count == n_pairs else float(betaincinv(count + 1, n_pairs - count, confidence))
-    return ReplicabilityEstimate(int(n_pairs), count, count / n_pairs, upper, confidence)
+    found = []
+    every = measured(run, int(seed), int(n_pairs), n_jobs=n_jobs, records=measurement_records(store, run, int(seed)))
+    with teller(progress) as tell:
+        try:
+            for pair in watched(every, stacklevel=3):
+                found.append(pair)
+                tell(lambda: f"{len(found)} of {n_pairs} pairs, {sum(pair.differs for pair in found)} differ")
+        except KeyboardInterrupt:
+            if not found:
+                raise
+            warnings.warn(f"stopped after {len(found)} of {n_pairs} pairs", ReplicabilityWarning, stacklevel=2)
+    n, count = len(found), sum(pair.differs for pair in found)
+    upper = 1.0 if count == n else float(betaincinv(count + 1, n - count, confidence))
+    return ReplicabilityEstimate(n, count, count / n, upper, confidence, tuple(found), notes_of(found))
 
 
 def _group_sizes(codes):
-    codes = np.asarray(codes)
-    if codes.dtype.kind not in "iu":
-        raise TypeError(f"codes must be integers, got dtype {codes.dtype}: compare grid codes, never floats")
+    codes = as_array(codes)
     if codes.ndim == 0 or len(codes) == 0:
         raise ValueError(f"codes must hold at least one run on its first axis, got shape {codes.shape}")
     rows = codes.reshape(len(codes), -1)

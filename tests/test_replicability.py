@@ -171,13 +171,13 @@ def test_no_disagreement_in_n_pairs_means_rho_at_most_three_over_n():
     assert (all_differ.rho, all_differ.upper) == (1.0, 1.0)
 
 
-def test_the_upper_limit_covers_at_its_confidence_by_exact_summation(monkeypatch):
+def test_the_upper_limit_covers_at_its_confidence_by_exact_summation():
     n, confidence = 12, 0.9
     uppers = []
     for k in range(n + 1):
-        answers = iter([True] * k + [False] * (n - k))
-        monkeypatch.setattr("rrl.replicability._pair_disagrees", lambda *_, answers=answers: next(answers))
-        estimate = estimate_replicability(constant, n_pairs=n, seed=0, confidence=confidence)
+        codes = iter([0, 1] * k + [0, 0] * (n - k))
+        run = lambda shared_seed, rng, codes=codes: next(codes) + 0 * int(rng.integers(9))  # noqa: E731
+        estimate = estimate_replicability(run, n_pairs=n, seed=0, confidence=confidence)
         assert estimate.n_disagree == k
         uppers.append(estimate.upper)
     for p in [*np.linspace(0, 1, 301), *np.nextafter(uppers, 0)]:

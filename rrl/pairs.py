@@ -1,0 +1,213 @@
+"""Pairs of runs, one after the other: which seeds they have, what they published, where they differ."""
+
+import time
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from ._published import as_arrays, differences, digest
+
+__all__ = ["Pair", "ReplicabilityWarning", "pair_seeds"]
+
+NO_DRAW = (
+    "none of the runs drew from its rng: their data were the same, or come from elsewhere. "
+    "Draw the data, or a seed for them, from rng"
+)
+
+
+class ReplicabilityWarning(UserWarning):
+    """A measurement of replicability that may not mean what it says."""
+
+
+class RunFailed(RuntimeError):
+    """A run that came to no end that could be compared; ``certificate`` is that of the pairs before, or None."""
+
+    certificate = None
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two runs with one shared seed and data of their own.
+
+    Attributes
+    ----------
+    index : int
+        Its place in the measurement, from 0.
+    shared_seed : int
+        Of both runs.
+    fingerprints : (str, str)
+        SHA-256 of what each run published.
+    n_differ : int
+        How many entries differ; 0 where the runs agree.
+    first : tuple of str
+        The first entries that differ, in words.
+    drew : bool or None
+        Whether a run drew from its generator; None for a program, whose draws nobody sees.
+    data_seeds : tuple of int
+        Of the two runs of a program. Of a Python function's, :func:`pair_seeds` makes the generators.
+    beside : tuple of str
+        What a program published, was not compared, and differs.
+    """
+
+    index: int
+    shared_seed: int
+    fingerprints: tuple[str, str]
+    n_differ: int
+    first: tuple[str, ...]
+    drew: bool | None
+    data_seeds: tuple[int, ...]
+    beside: tuple[str, ...]
+
+    @property
+    def differs(self):
+        """Whether the two runs published different things."""
+        return self.fingerprints[0] != self.fingerprints[1]
+
+    def to_dict(self):
+        """Its attributes, for a record."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, found):
+        """The pair of a record."""
+        return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in found.items()})
+
+
+def pair_children(seed, index, n):
+    """`n` seed sequences of a pair, of which no other pair has any."""
+    return np.random.SeedSequence(seed, spawn_key=(index,)).spawn(n)
+
+
+def shared_seed_of(sequence):
+    """The shared seed is a plain int, the data generators are spawned: no stream is used twice."""
+    return int(sequence.generate_state(1, np.uint64)[0] >> np.uint64(1))
+
+
+def pair_seeds(seed, index):
+    """The seeds of one pair, to run it again.
+
+    Parameters
+    ----------
+    seed : int
+        Of the measurement.
+    index : int
+        Of the pair, from 0.
+
+    Returns
+    -------
+    shared_seed : int
+    first, second : numpy.random.SeedSequence
+        ``numpy.random.default_rng(first)`` is the generator of the first run.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrl import estimate_replicability, pair_seeds
+    >>> def run(shared_seed, rng):
+    ...     return rng.integers(3, size=2)
+    >>> pair = estimate_replicability(run, n_pairs=3, seed=0).pairs[0]
+    >>> pair.n_differ, pair.first
+    (2, ('codes[0]: 1 and 2', 'codes[1]: 1 and 0'))
+    >>> shared_seed, first, second = pair_seeds(0, 0)
+    >>> run(shared_seed, np.random.default_rng(first)), shared_seed == pair.shared_seed
+    (array([1, 1]), True)
+    """
+    shared, first, second = pair_children(int(seed), int(index), 3)
+    return shared_seed_of(shared), first, second
+
+
+def _state(rng):
+    return rng.bit_generator.state, rng.bit_generator.seed_seq.n_children_spawned
+
+
+def run_twice(run, seed, index):
+    """The shared seed of a pair, what its two runs return, and whether any of them drew from its generator."""
+    shared_seed, *sequences = pair_seeds(seed, index)
+    outputs, drew = [], False
+    for which, sequence in enumerate(sequences):
+        rng = np.random.default_rng(sequence)
+        before = _state(rng)
+        try:
+            outputs.append(run(shared_seed, rng))
+        except Exception as error:
+            error.add_note(f"in run {which + 1} of pair {index}: rrl.pair_seeds({seed}, {index}) gives its seeds")
+            raise
+        drew |= _state(rng) != before
+    return shared_seed, outputs, drew
+
+
+def compare_codes(index, shared_seed, codes, drew):
+    """The pair whose runs published these codes."""
+    one, two = map(as_arrays, codes)
+    prints, found = (digest(one), digest(two)), (0, ())
+    if prints[0] != prints[1]:
+        names = [f"array {i} " if max(len(one), len(two)) > 1 else "codes" for i in range(max(len(one), len(two)))]
+        found = differences(dict(zip(names, one)), dict(zip(names, two)))
+    return Pair(index, shared_seed, prints, *found, drew, (), ())
+
+
+def run_pair(run, seed, index):
+    """Run one pair of a Python function, and compare."""
+    return compare_codes(index, *run_twice(run, seed, index))
+
+
+def chunks(n, n_jobs):
+    """Ranges of tasks to hand out together: one each for every worker, and more where they are done in no time."""
+    if n_jobs == 1:
+        yield from (range(i, i + 1) for i in range(n))
+        return
+    from joblib import effective_n_jobs
+
+    size, done = effective_n_jobs(n_jobs), 0
+    while done < n:
+        start = time.monotonic()
+        yield range(done, min(done + size, n))
+        done += size
+        if time.monotonic() - start < 1:
+            size *= 2
+
+
+def spread(work, tasks, n_jobs):
+    """The results of ``work(*task)`` in order, by so many processes."""
+    if n_jobs == 1 or len(tasks) < 2:
+        return [work(*task) for task in tasks]
+    from joblib import Parallel, delayed
+
+    return Parallel(n_jobs=n_jobs)(delayed(work)(*task) for task in tasks)
+
+
+def measured(run, seed, n_pairs, *, n_jobs, records):
+    """Yield the pairs of a measurement in order, those on record without running them."""
+    for indices in chunks(n_pairs, n_jobs):
+        known = {index: records.load(pair=index) for index in indices}
+        todo = [index for index in indices if known[index] is None]
+        start = time.monotonic()
+        found = spread(run_pair, [(run, seed, index) for index in todo], n_jobs)
+        seconds = time.monotonic() - start
+        for index, pair in zip(todo, found, strict=True):
+            records.save(pair.to_dict(), seconds, pair=index)
+        found = iter(found)
+        for index in indices:
+            yield next(found) if known[index] is None else Pair.from_dict(known[index])
+
+
+def is_constant(pairs):
+    """Whether all runs published the same, whatever their shared seeds were."""
+    return len(pairs) > 1 and len({part for pair in pairs for part in pair.fingerprints}) == 1
+
+
+def notes_of(pairs):
+    """What a reader of the measurement should know of its runs."""
+    notes = [NO_DRAW] if pairs and not any(pair.drew is None or pair.drew for pair in pairs) else []
+    if is_constant(pairs):
+        notes.append(
+            f"all {2 * len(pairs)} runs published the same output, whatever their shared seeds and data: "
+            "see whether it depends on them at all"
+        )
+    beside = dict.fromkeys(name for pair in pairs if not pair.differs for name in pair.beside)
+    if beside:
+        n = sum(bool(pair.beside) and not pair.differs for pair in pairs)
+        notes.append(
+            f"in {n} pairs that agree on what was compared, {', '.join(beside)} differs: compare all that you publish"
+        )
+    return tuple(notes)

@@ -1,0 +1,143 @@
+"""What one prints of a measurement: a replicability statement, for machines in JSON and for a paper in LaTeX."""
+
+import json
+import os
+import platform
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from . import __version__
+
+__all__ = ["ReplicabilityStatement"]
+
+#: Characters that LaTeX reads as orders; -- and quotes would become other signs.
+ORDERS = {
+    **{sign: rf"\{sign}" for sign in "#$%&_{}"},
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "'": r"\textquotesingle{}",
+    '"': r"\char34{}",
+    "-": "-{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "`": r"\textasciigrave{}",
+}
+
+
+def _latex(text):
+    """Text that LaTeX prints as it is, without a package."""
+    return "".join(ORDERS.get(sign, sign if sign.isprintable() else " ") for sign in f"{text}")
+
+
+def _share(p, up):
+    """A limit, rounded to the side on which it holds."""
+    return f"{(np.ceil if up else np.floor)(p * 1000 - (1e-9 if up else -1e-9)) / 1000:.3f}"
+
+
+@dataclass(frozen=True)
+class ReplicabilityStatement:
+    r"""What was run and compared, how often it differed, and what follows.
+
+    Made by :meth:`Certificate.statement`, and by ``rrl certify``.
+
+    Attributes
+    ----------
+    content : dict
+        All of it, as plain JSON: the verdict with its limits, the seeds of every pair and the first
+        entries that differ, versions, notes.
+
+    Examples
+    --------
+    >>> from rrl import certify_replicability, hypergrid_round
+    >>> def mean_of_coins(shared_seed, rng):
+    ...     return hypergrid_round(rng.binomial(10**6, 0.3) / 10**6, 0.1, shared_seed=shared_seed).codes
+    >>> statement = certify_replicability(mean_of_coins, rho=0.1, seed=0).statement("the mean of a million coins")
+    >>> print(statement)
+    replicable: the mean of a million coins
+    1 of 64 pairs differ in integer codes; rho in [0.000, 0.100], asked for 0.1 at confidence 0.95
+    >>> statement.to_latex().splitlines()[1]
+    '\\paragraph{Replicability.}'
+    """
+
+    content: dict
+
+    @classmethod
+    def of(cls, certificate, subject, compared, details):
+        """The statement of a certificate."""
+        pairs = [pair.to_dict() | {"differs": pair.differs} for pair in certificate.pairs]
+        names = ("verdict", "rho", "confidence", "n_pairs", "n_disagree", "lower", "upper", "seed", "interrupted")
+        content = {
+            "statement": "rho-replicability (arXiv 2509.08660, Definition 2.2): Pr[two runs differ] <= rho",
+            "subject": subject,
+            "compared": compared,
+            **{name: getattr(certificate, name) for name in names},
+            "limits": "each at the confidence, at all numbers of pairs together",
+            "notes": list(certificate.notes),
+            **details,
+            "versions": {"rrl": __version__, "python": platform.python_version(), "numpy": np.__version__},
+            "platform": f"{platform.system()} {platform.machine()}",
+            "pairs": pairs,
+        }
+        return cls(json.loads(json.dumps(content)))
+
+    def __str__(self):
+        found = self.content
+        lines = [
+            f"{found['verdict']}: {found['subject']}",
+            f"{found['n_disagree']} of {found['n_pairs']} pairs differ in {found['compared']}; rho in "
+            f"[{_share(found['lower'], False)}, {_share(found['upper'], True)}], "
+            f"asked for {found['rho']:g} at confidence {found['confidence']:g}",
+        ]
+        return "\n".join(lines + [f"note: {note}" for note in found["notes"]])
+
+    def to_json(self):
+        """The content as JSON text."""
+        return json.dumps(self.content, indent=2, ensure_ascii=False) + "\n"
+
+    def to_latex(self):
+        """A paragraph for a paper, which needs no package of LaTeX."""
+        found = self.content
+        percent = f"{100 * found['confidence']:g}\\,\\%"
+        claims = {
+            "replicable": rf"It is therefore ${found['rho']:g}$-replicable at confidence {percent}: ",
+            "not replicable": rf"It is therefore not ${found['rho']:g}$-replicable, at confidence {percent}: ",
+            "undecided": rf"This does not settle whether it is ${found['rho']:g}$-replicable at confidence {percent}: ",
+        }
+        versions = ", ".join(f"{name} {version}" for name, version in found["versions"].items())
+        lines = [
+            "% Replicability statement; all seeds and pairs are in the JSON file of the same name.",
+            r"\paragraph{Replicability.}",
+            rf"We ran {{\ttfamily {_latex(found['subject'])}}} in {found['n_pairs']} pairs of runs.",
+            "The two runs of a pair shared one random seed and drew their data independently.",
+            rf"We compared {_latex(found['compared'])}: "
+            rf"{found['n_disagree']} of the {found['n_pairs']} pairs differed.",
+            claims[found["verdict"]] + rf"the probability $\rho$ that two runs differ lies in "
+            rf"$[{_share(found['lower'], False)}, {_share(found['upper'], True)}]$ "
+            r"(each limit valid at every number of pairs).",
+            *(rf"Note: {_latex(note)}." for note in found["notes"]),
+            rf"(Seed {found['seed']}; {_latex(versions)}; {_latex(found['platform'])}.)",
+        ]
+        return "\n".join(lines) + "\n"
+
+    def write(self, stem):
+        """Write ``stem.json`` and ``stem.tex``, each whole or not at all.
+
+        Parameters
+        ----------
+        stem : path
+
+        Returns
+        -------
+        list of Path
+        """
+        stem = Path(stem)
+        stem.parent.mkdir(parents=True, exist_ok=True)
+        paths = [stem.with_name(f"{stem.name}.{ending}") for ending in ("json", "tex")]
+        for path, text in zip(paths, (self.to_json(), self.to_latex()), strict=True):
+            part = path.with_name(f".{path.name}.part")
+            part.write_text(text, encoding="utf-8")
+            os.replace(part, path)
+        return paths
