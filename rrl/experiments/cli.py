@@ -11,7 +11,7 @@ from pathlib import Path
 
 from .. import __version__
 from .._extras import missing
-from .listing import details, line, plain
+from ._listing import details, line, plain
 from .records import unit_key
 from .store import RunStore
 from .workers import keep_freed_memory, usable_cores

@@ -14,7 +14,7 @@ def plain(text):
 
     Examples
     --------
-    >>> from rrl.experiments.listing import plain
+    >>> from rrl.experiments._listing import plain
     >>> print(plain(chr(27) + "[2Jred"))
     \x1b[2Jred
     """
