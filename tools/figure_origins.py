@@ -13,7 +13,7 @@ from itertools import takewhile
 
 from IPython.core.inputtransformer2 import TransformerManager
 
-from rrl.experiments.provenance import clock_seconds
+from rrl.experiments.provenance import clock_seconds, commit_text
 
 #: Methods that change their object although their result is used.
 CHANGING = {"append", "extend", "add", "update", "insert", "setdefault", "pop", "check"}
@@ -227,7 +227,7 @@ def recorded_runs(root, files):
             "data": sorted({unit["source"] for unit in units if "source" in unit}),
             "scale": sorted({unit["scale"] for unit in units if "scale" in unit}),
             "seeds": in_words(seeds),
-            "commits": sorted({f"{origin['commit']}"[:10] + "+" * bool(origin["dirty"]) for origin in origins}),
+            "commits": sorted({commit_text(origin, 10) for origin in origins}),
             "seconds": round(clock_seconds(origins), 1),
             # Under the module's name the same program: python -m rrl.
             "command": shlex.join(["rrl", *common[1:]]) if common[:1] in (["rrl"], ["__main__.py"]) else "",

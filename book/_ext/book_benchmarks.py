@@ -6,6 +6,8 @@ from pathlib import Path
 from rrl_book import table
 from sphinx.util.docutils import SphinxDirective
 
+from rrl.experiments.provenance import commit_text
+
 ROOT = Path(__file__).resolve().parents[2]
 UNITS = [(1, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")]
 
@@ -49,7 +51,7 @@ def run_row(name, record):
     """Where and when a record was made."""
     made = record["provenance"]
     versions = ", ".join(f"{p} {made['versions'][p]}" for p in ("python", "numpy", "scikit-learn"))
-    return [name, record["date"], made["hardware"]["processor"], versions, made["commit"][:10]]
+    return [name, record["date"], made["hardware"]["processor"], versions, commit_text(made, 10)]
 
 
 KINDS = {

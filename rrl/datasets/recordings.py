@@ -2,15 +2,14 @@
 
 import hashlib
 import json
-import os
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
+from rrl._files import write_durably
 from rrl.packing import unpack_array
-from rrl.pqn.files import replace_durably
 
 __all__ = [
     "Holdout",
@@ -83,9 +82,7 @@ def play_again(env, episodes):
 
 def write_recording(path, recording):
     """Write a recording beside its place, then give it its name."""
-    part = Path(path).with_suffix(f".{os.getpid()}.part")
-    part.write_text(json.dumps(recording, indent=1), encoding="utf-8")
-    replace_durably(part, path)
+    write_durably(path, json.dumps(recording, indent=1).encode())
 
 
 def read_recording(path, **format):

@@ -16,6 +16,7 @@ import uuid
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
+from .._files import write_durably
 from .._progress import progress_bar
 from .provenance import provenance
 from .records import DamagedRecord, canonical, is_record_name, make_record, read_record, record_text, unit_key
@@ -100,26 +101,13 @@ class RunStore:
             # Another process whose clock is ahead may take our part for what a killed writer left.
             for again in (True, True, False):
                 try:
-                    return self._put(path, text)
+                    return write_durably(path, text.encode(), is_free=lambda: self._is_free(path))
                 except FileNotFoundError:
                     if not again:
                         raise
         except OSError as error:
             message = f"cannot write a record to {self.folder}: {error.strerror}; earlier records are whole"
             raise OSError(error.errno, message) from error
-
-    def _put(self, path, text):
-        part = self.folder / f".{path.stem}.{uuid.uuid4().hex}.part"
-        try:
-            with open(part, "x", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            if self._is_free(path):
-                os.replace(part, path)
-                self._sync()
-        finally:
-            part.unlink(missing_ok=True)
 
     def _is_free(self, path):
         """Whether a record may be put there; what is there and is no whole record is set aside first."""
@@ -141,15 +129,6 @@ class RunStore:
                     return False
             return True
         return False
-
-    def _sync(self):
-        """Let names survive a power cut, where the system can."""
-        with contextlib.suppress(OSError):
-            folder = os.open(self.folder, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
 
     def run(self, units, function, *, jobs=1, batch=None, progress=True, executor=None):
         """Do the units that have no record yet, and return the records of all.

@@ -2,21 +2,14 @@
 
 import hashlib
 import json
-import os
-from pathlib import Path
 
-__all__ = ["DamagedFile", "load_tensors", "replace_durably", "save_tensors"]
+from rrl._files import write_durably
+
+__all__ = ["DamagedFile", "load_tensors", "save_tensors"]
 
 
 class DamagedFile(ValueError):
     """A file of tensors is cut, altered, or not of this kind."""
-
-
-def replace_durably(part, path):
-    """Give a finished file its name, after its bytes have reached the disk."""
-    with open(part, "rb") as file:
-        os.fsync(file.fileno())
-    os.replace(part, path)
 
 
 def _digest(tensors, header):
@@ -38,14 +31,11 @@ def save_tensors(path, tensors, header):
     tensors : dict of str to torch tensor
     header : dict
     """
-    from safetensors.torch import save_file
+    from safetensors.torch import save
 
-    path = Path(path)
-    part = path.with_suffix(f".{os.getpid()}.part")
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     text = json.dumps(header)
-    save_file(tensors, part, metadata={"rrl": text, "sha256": _digest(tensors, text)})
-    replace_durably(part, path)
+    write_durably(path, save(tensors, metadata={"rrl": text, "sha256": _digest(tensors, text)}))
 
 
 def load_tensors(path):

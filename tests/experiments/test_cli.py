@@ -245,9 +245,11 @@ def test_version(capsys):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a pipe of Unix")
-def test_nobody_reads_on(tmp_path):
+@pytest.mark.parametrize("length", [10, 10_000], ids=["within the buffer", "beyond it"])
+def test_nobody_reads_on(tmp_path, length):
     """`rrl show | head -1` ends without a word, as other programs do."""
-    RunStore(tmp_path).run([{"experiment": "demo", "n": n} for n in range(3)], lambda unit: {}, progress=False)
+    units = [{"experiment": "demo", "n": n, "name": "x" * length} for n in range(3)]
+    RunStore(tmp_path).run(units, lambda unit: {}, progress=False)
     command = [sys.executable, "-m", "rrl", "show", "--folder", str(tmp_path)]
     reader, writer = os.pipe()
     os.close(reader)

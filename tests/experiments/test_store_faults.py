@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 import store_worker
 
+from rrl import _files
 from rrl.experiments import cli
 from rrl.experiments import store as module
 from rrl.experiments.records import is_record_name, record_text
@@ -97,7 +98,7 @@ def test_a_write_that_breaks_off_leaves_no_record(tmp_path, monkeypatch):
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux's full device")
 def test_a_device_that_is_full(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "open", lambda *_, **__: open("/dev/full", "w"), raising=False)
+    monkeypatch.setattr(_files, "open", lambda *_: open("/dev/full", "wb"), raising=False)
     with pytest.raises(OSError, match="No space left on device; earlier records are whole") as caught:
         RunStore(tmp_path).write({"experiment": "demo"}, {"value": 1}, {})
     assert caught.value.errno == errno.ENOSPC and list(tmp_path.iterdir()) == []

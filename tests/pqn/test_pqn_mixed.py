@@ -263,6 +263,6 @@ def test_tensors_are_on_disk_before_they_have_their_name(tmp_path, monkeypatch):
     calls, path = [], tmp_path / "a.safetensors"
     monkeypatch.setattr("os.fsync", lambda file: calls.append(path.exists()))
     save_tensors(path, {"x": torch.arange(3)}, {"a": [1, None]})
-    assert calls == [False] and [p.name for p in tmp_path.iterdir()] == ["a.safetensors"]
+    assert calls == [False, True] and [p.name for p in tmp_path.iterdir()] == ["a.safetensors"]
     tensors, header = load_tensors(path)
     assert tensors["x"].tolist() == [0, 1, 2] and header == {"a": [1, None]}

@@ -7,7 +7,6 @@ import functools
 import hashlib
 import json
 import math
-import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,11 +14,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rrl._files import write_durably
 from rrl.experiments.store import RunStore, unit_key
 from rrl.packing import pack_array
 from rrl.pqn.atari import play
 from rrl.pqn.config import PQNConfig
-from rrl.pqn.files import replace_durably
 from rrl.pqn.mixed import usable
 from rrl.pqn.network import Architecture, StackedQNetwork, greedy_actions, quantise, require_torch
 from rrl.pqn.train import Trainer, train
@@ -106,13 +105,11 @@ def _network_digest(row):
 
 
 def _save_network(folder, unit, row):
-    from safetensors.torch import save_file
+    from safetensors.torch import save
 
     path = network_path(folder, unit)
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(f".{os.getpid()}.part")
-    save_file({"theta": row.cpu().contiguous()}, part)
-    replace_durably(part, path)
+    write_durably(path, save({"theta": row.cpu().contiguous()}))
     return _network_digest(row)
 
 
