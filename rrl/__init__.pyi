@@ -16,6 +16,14 @@ from .second_moment import ReplicableSecondMoment, project_psd
 from .mdp import LinearMDP
 from .lsvi import LSVIResult, r_lsvi
 from .lsvi_ucb import LSVIUCBResult, r_lsvi_ucb
+from .adaptive import (
+    AdaptiveLSVIResult,
+    AdaptiveRidgeResult,
+    AdaptiveRounded,
+    adaptive_r_lsvi,
+    adaptive_ridge,
+    adaptive_round,
+)
 from .features import RandomFourierFeatures
 from .fitted_q import ReplicableFittedQ
 from .pqn.agreement import action_agreement
@@ -41,6 +49,9 @@ from .pilot import PilotBinWidth, PilotWarning, pilot_bin_width
 
 __version__: str
 __all__ = [
+    "AdaptiveLSVIResult",
+    "AdaptiveRidgeResult",
+    "AdaptiveRounded",
     "Certificate",
     "CertificationLaw",
     "CoreSet",
@@ -59,6 +70,9 @@ __all__ = [
     "ReplicableSecondMoment",
     "Rounded",
     "action_agreement",
+    "adaptive_r_lsvi",
+    "adaptive_ridge",
+    "adaptive_round",
     "anytime_limits",
     "barycentric_spanner",
     "certification_law",

@@ -14,6 +14,7 @@ from scipy.special import gammaln
 from .._checks import check_choice, check_positive, check_size
 
 __all__ = [
+    "cell_inradius",
     "cell_surface",
     "cut_rate",
     "lattice_rows",
@@ -93,6 +94,34 @@ def cell_surface(d, bin_width, scheme="grid"):
     i, choices = _log_choices(n)
     faces = choices + (i - 1.5) * np.log(i) + (n - i - 1.5) * np.log(n - i) - (n - 1.5) * log(n)
     return float(n / lattice_scale(d, bin_width) * np.exp(faces).sum())
+
+
+def cell_inradius(d, bin_width, scheme="grid"):
+    """Radius of the largest ball in a cell: alpha / 2, for the lattice sqrt(3 d / (d + 2)) alpha / 2.
+
+    Parameters
+    ----------
+    d : int
+        Dimension.
+    bin_width : float
+        The paper's alpha.
+    scheme : {"grid", "lattice"}
+        How the estimate is rounded.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from rrl.theory import cell_inradius
+    >>> cell_inradius(4, 1.0), round(cell_inradius(4, 1.0, "lattice"), 3)
+    (0.5, 0.707)
+    """
+    check_size("d", d)
+    check_positive(bin_width=bin_width)
+    check_choice("scheme", scheme, SCHEMES)
+    return float(bin_width / 2 if scheme == "grid" else lattice_scale(d, bin_width) * np.sqrt(d / (d + 1)) / 2)
 
 
 def cut_rate(d, bin_width, scheme="grid", direction="uniform"):
