@@ -242,6 +242,14 @@ def test_a_part_that_a_clock_ahead_sweeps_is_written_again(tmp_path, monkeypatch
     store, (unit,) = RunStore(tmp_path), store_worker.units(1)
     store.write(unit, {"value": 1}, {})
     assert len(swept) == 2 and store.load(unit)["result"] == {"value": 1} and len(list(tmp_path.iterdir())) == 1
+    store.path(unit).unlink()
+    swept[:] = []
+    monkeypatch.setattr(module.os, "replace", lambda source, target: (os.unlink(source), real(source, target)))
+    with pytest.raises(OSError, match=r"cannot write a record to .*No such file"):
+        store.write(unit, {"value": 1}, {})
+    with pytest.raises(TypeError, match=r"a result is a dict, got \[1\]"):
+        store.write(unit, [1], {})
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_parts_are_swept_by_the_clock_that_stamps_them(tmp_path, monkeypatch):
@@ -331,12 +339,16 @@ def test_ctrl_c_ends_the_run_however_often_it_is_pressed(times, tmp_path):
     log, folder = tmp_path / "log", tmp_path / "store"
     script = tmp_path / "main.py"
     script.write_text(
-        "import functools, multiprocessing, sys, store_worker\n"
+        "import functools, multiprocessing, os, sys, time, store_worker\n"
         "from rrl.experiments.store import RunStore\n"
         "if __name__ == '__main__':\n"
         f"    work = functools.partial(store_worker.busy, log={str(log)!r})\n"
-        "    other = multiprocessing.get_context('spawn').Process(target=store_worker.deaf, daemon=True)\n"
+        "    marker = sys.argv[0] + '.deaf'\n"
+        "    start = multiprocessing.get_context('spawn').Process\n"
+        "    other = start(target=store_worker.deaf, args=(marker,), daemon=True)\n"
         "    other.start()\n"
+        "    while not os.path.exists(marker):\n"
+        "        time.sleep(0.01)\n"
         "    try:\n"
         f"        RunStore({str(folder)!r}).run(store_worker.units(2), work, jobs=2, progress=False)\n"
         "    except KeyboardInterrupt:\n"
