@@ -236,6 +236,9 @@ def test_an_unknown_study_is_refused_everywhere(experiment, tmp_path, capsys):
     assert rrl("run", experiment, "--study", "nonsense", "--folder", tmp_path) == 1
     error = capsys.readouterr().err
     assert "study must be" in error and "nonsense" in error and max(map(len, error.splitlines())) <= 120
+    if experiment == "cartpole":
+        listed = [name.strip() for line in error.splitlines()[1:] for name in line.rstrip(",").split(",")]
+        assert listed == list(cartpole.STUDIES)
 
 
 def test_version(capsys):

@@ -121,7 +121,8 @@ def units(scale="full", study="figure", *, data):
     if scale not in ("full", "quick"):
         raise ValueError(f"scale must be 'full' or 'quick', got {scale!r}")
     if study not in (*STUDIES, "all"):
-        names = textwrap.fill(", ".join(STUDIES), 100, initial_indent="  ", subsequent_indent="  ")
+        whole = [name.replace(" ", "\0") for name in STUDIES]  # no line ends within a name
+        names = textwrap.fill(", ".join(whole), 100, initial_indent="  ", subsequent_indent="  ").replace("\0", " ")
         raise ValueError(f"study must be 'all' or one of these, got {study!r}:\n{names}")
     planned = []
     for name, (changes, draws) in STUDIES.items():
