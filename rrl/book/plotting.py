@@ -5,9 +5,12 @@ Needs matplotlib, which the extra ``book`` brings.
 
 from contextlib import contextmanager
 
-from .._extras import missing
+import numpy as np
 
-__all__ = ["COLORS", "STYLE", "figure_style", "use_style"]
+from .._extras import missing
+from ..replicability import clopper_pearson
+
+__all__ = ["COLORS", "STYLE", "draw_shares", "figure_style", "use_style"]
 
 #: Colours of Okabe and Ito that keep a contrast of 3 to 1 on white, told apart with any colour vision.
 COLORS = ("#0072B2", "#D55E00", "#007A5A", "#A8497F", "#4D4D4D", "#8A6D00")
@@ -111,3 +114,61 @@ def figure_style():
     matplotlib, settings = _load()
     with matplotlib.rc_context(settings):
         yield
+
+
+def draw_shares(ax, x, counts, trials, *, confidence=0.95, of_zero="mark", **style):
+    """Draw shares of trials with their exact limits, which stay between 0 and 1.
+
+    Parameters
+    ----------
+    ax : matplotlib.axes.Axes
+        Where to draw.
+    x : array_like, shape (K,)
+        Places on the horizontal axis.
+    counts : array_like of int, shape (K,)
+        Successes at each place.
+    trials : int, or array_like of int of shape (K,)
+        Trials, at least 1 each.
+    confidence : float, default=0.95
+        Coverage of the limits of Clopper and Pearson.
+    of_zero : {"mark", "limit"}
+        What is drawn where no trial succeeded: a share of zero, or for logarithmic axes an open triangle at the
+        upper limit, without a bar.
+    **style
+        Further arguments of ``Axes.errorbar``; a single `marker` without a line, unless they say otherwise.
+
+    Returns
+    -------
+    array of float, shape (K, 2)
+        Lower and upper limits.
+
+    Raises
+    ------
+    ValueError
+        If `of_zero` is neither word, or counts, trials and places do not fit.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> from rrl.book.plotting import draw_shares
+    >>> fig, ax = plt.subplots()
+    >>> draw_shares(ax, [10, 100], [7, 0], 20).round(2).tolist()
+    [[0.15, 0.59], [0.0, 0.17]]
+    >>> plt.close(fig)
+    """
+    if of_zero not in ("mark", "limit"):
+        raise ValueError(f"of_zero must be 'mark' or 'limit', got {of_zero!r}")
+    x, counts = np.asarray(x), np.asarray(counts)
+    if x.ndim != 1 or x.shape != counts.shape:
+        raise ValueError(f"x and counts must be of one shape (K,), got {x.shape} and {counts.shape}")
+    trials = np.broadcast_to(trials, counts.shape)
+    limits = np.array([clopper_pearson(k.item(), n.item(), confidence) for k, n in zip(counts, trials)])
+    limits = limits.reshape(-1, 2)
+    shares = counts / trials
+    style = {"marker": "o", "linestyle": "none", "capsize": 3} | style
+    seen = counts > 0 if of_zero == "limit" else np.full(counts.shape, True)
+    bars = ax.errorbar(x[seen], shares[seen], np.abs(limits[seen].T - shares[seen]), **style)
+    if not seen.all():
+        look = {"color": bars[0].get_color(), "markersize": bars[0].get_markersize(), "markerfacecolor": "white"}
+        ax.plot(x[~seen], limits[~seen, 1], linestyle="none", marker="v", zorder=bars[0].get_zorder(), **look)
+    return limits

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 
-from rrl.book.plotting import COLORS, STYLE, figure_style, use_style
+from rrl.book.plotting import COLORS, STYLE, draw_shares, figure_style, use_style
+from rrl.replicability import clopper_pearson
 
 # Machado, Oliveira and Fernandes (2009): what protanopes, deuteranopes and tritanopes see, in linear RGB.
 DEFICIENCIES = {
@@ -104,3 +105,41 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch, start):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r"-rl\[book\]"):
         start()
+
+
+def drawn_bars(ax):
+    """Lower and upper ends of the bars on these axes, from left to right."""
+    return np.array([[line[0][1], line[1][1]] for bars in ax.collections for line in bars.get_segments()])
+
+
+def test_bars_of_shares_are_their_exact_limits():
+    figure, ax = plt.subplots()
+    counts, trials = [0, 3, 20], [20, 40, 20]
+    limits = draw_shares(ax, [1, 2, 3], counts, trials, confidence=0.99)
+    plt.close(figure)
+    assert limits.tolist() == [list(clopper_pearson(k, n, 0.99)) for k, n in zip(counts, trials)]
+    assert np.allclose(drawn_bars(ax), limits)
+    assert drawn_bars(ax).min() >= 0
+    assert drawn_bars(ax).max() <= 1
+
+
+def test_where_nothing_was_seen_a_logarithmic_axis_shows_the_limit():
+    figure, ax = plt.subplots()
+    limits = draw_shares(ax, [1, 2, 3], [5, 0, 0], 100, of_zero="limit", color=COLORS[1])
+    plt.close(figure)
+    assert np.allclose(drawn_bars(ax), limits[:1])
+    triangles = ax.lines[-1]
+    assert triangles.get_marker() == "v"
+    assert triangles.get_color() == COLORS[1]
+    assert triangles.get_xydata().tolist() == [[2, limits[1, 1]], [3, limits[2, 1]]]
+
+
+def test_shares_that_do_not_fit_are_refused():
+    figure, ax = plt.subplots()
+    plt.close(figure)
+    with pytest.raises(ValueError, match="of_zero must be 'mark' or 'limit', got 'gone'"):
+        draw_shares(ax, [1], [1], 2, of_zero="gone")
+    with pytest.raises(ValueError, match=r"one shape \(K,\), got \(2,\) and \(1,\)"):
+        draw_shares(ax, [1, 2], [1], 2)
+    with pytest.raises(ValueError, match="0 <= successes <= trials"):
+        draw_shares(ax, [1], [3], 2)
