@@ -99,7 +99,7 @@ bench: $(READY) ## time the main algorithms (RECORD=1 keeps the results)
 	@OMP_NUM_THREADS=1 $(PY) -m pytest benchmarks --benchmark-only --benchmark-columns=min,median,rounds \
 	  $(if $(RECORD),--record)
 
-lock: $(READY) ## make the lock files and environment.yml again from pyproject.toml
+lock: $(READY) ## make the lock files again from pyproject.toml
 	@$(PY) tools/make_lock.py
 
 clean: ## remove what was built (not the environment)

@@ -24,6 +24,7 @@ from pygments.lexers import get_lexer_by_name
 from run_notebooks import write_atomic
 
 ROOT = Path(__file__).resolve().parents[1]
+MATHJAX_LICENCE = ROOT / "book" / "_static" / "mathjax" / "LICENSE"
 NUMBER = re.compile(r"\{glue:text\}`([\w-]+)(?::([^`]+))?`")
 REVEAL_FILES = ("dist/reset.css", "dist/reveal.css", "dist/reveal.js", "plugin/notes/notes.js", "LICENSE")
 PAGE = """\
@@ -217,7 +218,7 @@ def build(root, target, site):
         source = package_folder("sphinx-mathjax-offline") / "static" / "mathjax"
         shutil.copytree(source / "output", target / "mathjax" / "output", dirs_exist_ok=True)
         shutil.copy(source / "tex-chtml.js", target / "mathjax")
-        shutil.copy(ROOT / "book" / "_static" / "mathjax" / "LICENSE", target / "mathjax")
+        shutil.copy(MATHJAX_LICENCE, target / "mathjax")
     for folder in ("reveal", "figures"):
         (target / folder).mkdir(exist_ok=True)
     for name in REVEAL_FILES:

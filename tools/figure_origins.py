@@ -6,7 +6,9 @@ function changes its argument is not seen.
 """
 
 import ast
+import dis
 import functools
+import inspect
 import json
 import shlex
 from itertools import takewhile
@@ -16,6 +18,7 @@ from IPython.core.inputtransformer2 import TransformerManager
 from rrl.experiments.provenance import clock_seconds, commit_text
 
 #: Methods that change their object although their result is used.
+AT_ONCE = {"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"}
 CHANGING = {"append", "extend", "add", "update", "insert", "setdefault", "pop", "check"}
 
 
@@ -26,121 +29,66 @@ def root_name(node):
     return node.id if isinstance(node, ast.Name) else None
 
 
-class Names(ast.NodeVisitor):
-    """Names that a statement needs from before, needs when its functions run, makes, and changes."""
+def walk_outside_functions(node):
+    """Every node of a statement but those of the bodies of functions."""
+    yield node
+    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+        for child in ast.iter_child_nodes(node):
+            yield from walk_outside_functions(child)
+
+
+class Names:
+    """Names that a statement needs from before, needs when its functions run, makes, and changes.
+
+    What it needs and makes, Python's compiler knows: the order in which its instructions load and store names.
+    """
 
     def __init__(self, *statements):
         self.needed, self.later, self.made, self.changed, self.imported = set(), set(), set(), set(), set()
-        self.sure = True
-        self.visit_in_order(*statements)
+        for statement in statements:
+            for node in walk_outside_functions(statement):
+                self.look_for_changes(node)
+            branches = [node for node in ast.walk(statement) if isinstance(node, ast.If | ast.Try)]
+            inside = {id(node) for branch in branches for node in ast.walk(branch)}
+            stored = [n for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+            # What only a branch makes may be made or not.
+            unsure = {n.id for n in stored if id(n) in inside} - {n.id for n in stored if id(n) not in inside}
+            self.read_code(compile(ast.Module([statement], []), "cell", "exec"), unsure)
 
-    def visit_Name(self, node):
-        """Read or make a name."""
-        if isinstance(node.ctx, ast.Load):
-            if node.id not in self.made:
-                self.needed.add(node.id)
-        else:
-            (self.made if self.sure else self.changed).add(node.id)
+    def read_code(self, code, unsure=frozenset()):
+        """Follow the instructions of a statement."""
+        importing = False
+        for step in dis.get_instructions(code):
+            if step.opname in ("LOAD_NAME", "LOAD_GLOBAL") and step.argval not in self.made:
+                self.needed.add(step.argval)
+            elif step.opname == "STORE_NAME" and importing:
+                # Names of modules and of what comes from them are no results.
+                self.imported.add(step.argval)
+            elif step.opname == "STORE_NAME":
+                (self.changed if step.argval in unsure else self.made).add(step.argval)
+            if step.opname != "RESUME":
+                importing = step.opname in ("IMPORT_NAME", "IMPORT_FROM")
+            if inspect.iscode(step.argval):
+                inner = Names()
+                inner.read_code(step.argval)
+                # A comprehension and the body of a class run at once, a function when it is called.
+                at_once = step.argval.co_name in AT_ONCE or "__qualname__" in inner.made
+                (self.needed if at_once else self.later).update(inner.needed - (self.made if at_once else set()))
+                self.later |= inner.later
 
-    def visit_in_order(self, *parts):
-        """Visit nodes and lists of nodes in the order in which they run."""
-        for part in parts:
-            for node in part if isinstance(part, list) else [part]:
-                if node is not None:
-                    self.visit(node)
-
-    def visit_Assign(self, node):
-        """The value runs before it gets its names."""
-        self.visit_in_order(node.value, node.targets)
-
-    def visit_AnnAssign(self, node):
-        """As an assignment."""
-        self.visit_in_order(node.value, node.target)
-
-    def visit_NamedExpr(self, node):
-        """As an assignment."""
-        self.visit_in_order(node.value, node.target)
-
-    def visit_AugAssign(self, node):
-        """Change what is there already."""
-        name = root_name(node.target)
-        if name:
-            self.visit(ast.Name(name, ast.Load()))
-            self.changed.add(name)
-        self.visit_in_order(node.value)
-
-    def visit_For(self, node):
-        """The loop's names come after what it runs over."""
-        self.visit_in_order(node.iter, node.target, node.body, node.orelse)
-
-    def visit_If(self, node):
-        """What a branch makes may be made or not."""
-        self.visit(node.test)
-        before, self.sure = self.sure, False
-        self.visit_in_order(node.body, node.orelse)
-        self.sure = before
-
-    def visit_Try(self, node):
-        """As a branch."""
-        before, self.sure = self.sure, False
-        self.generic_visit(node)
-        self.sure = before
-
-    def visit_Subscript(self, node):
-        """Writing to a part changes the whole."""
-        if not isinstance(node.ctx, ast.Load) and root_name(node):
-            self.changed.add(root_name(node))
-        self.generic_visit(node)
-
-    visit_Attribute = visit_Subscript
-
-    def visit_Expr(self, node):
-        """A method whose result nobody takes changes its object."""
-        called = node.value.func if isinstance(node.value, ast.Call) else None
-        if isinstance(called, ast.Attribute) and root_name(called):
-            self.changed.add(root_name(called))
-        self.generic_visit(node)
-
-    def visit_Call(self, node):
-        """Some methods change their object in any case."""
-        if isinstance(node.func, ast.Attribute) and node.func.attr in CHANGING and root_name(node.func):
-            self.changed.add(root_name(node.func))
-        self.generic_visit(node)
-
-    def visit_comprehension_of(self, node):
-        """Names of a comprehension are its own."""
-        inner = Names()
-        for part in node.generators:
-            inner.visit_in_order(part.iter, part.target, part.ifs)
-        inner.visit_in_order(*([node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]))
-        self.needed |= inner.needed - self.made
-
-    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = visit_comprehension_of
-
-    def visit_FunctionDef(self, node):
-        """A function needs what it does not make itself, at the time when it runs."""
-        arguments = node.args
-        inner = Names()
-        inner.made |= {a.arg for a in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]}
-        inner.made |= {a.arg for a in (arguments.vararg, arguments.kwarg) if a}
-        inner.visit_in_order(node.body)
-        self.later |= inner.needed | inner.later
-        self.visit_in_order(arguments.defaults, arguments.kw_defaults, getattr(node, "decorator_list", []))
-        if hasattr(node, "name"):
-            self.visit(ast.Name(node.name, ast.Store()))
-
-    visit_Lambda = visit_AsyncFunctionDef = visit_FunctionDef
-
-    def visit_ClassDef(self, node):
-        """A class, as a function that runs at once."""
-        self.visit_in_order(node.bases, node.decorator_list, node.body)
-        self.visit(ast.Name(node.name, ast.Store()))
-
-    def visit_Import(self, node):
-        """Names of modules and of what comes from them are no results."""
-        self.imported |= {(name.asname or name.name).split(".")[0] for name in node.names}
-
-    visit_ImportFrom = visit_Import
+    def look_for_changes(self, node):
+        """Note a name whose object is changed: a part written, += and calls of methods whose result nobody takes."""
+        target = None
+        if isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load):
+            target = node
+        elif isinstance(node, ast.AugAssign):
+            target = node.target
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+            target = node.value.func
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in CHANGING:
+            target = node.func
+        if root_name(target) and not (isinstance(node, ast.Expr) and isinstance(target, ast.Name)):
+            self.changed.add(root_name(target))
 
 
 def statements(source):

@@ -1,4 +1,4 @@
-"""Make requirements.lock, requirements-hashed.lock and environment.yml from pyproject.toml.
+"""Make requirements.lock and requirements-hashed.lock from pyproject.toml.
 
 requirements.lock holds exact versions for every extra, on every supported Python and system. It names no
 index and no build of torch, so plain pip chooses the build that fits the machine.
@@ -12,7 +12,6 @@ import re
 import subprocess
 import sys
 import tempfile
-import tomllib
 from pathlib import Path
 
 from run_notebooks import write_atomic
@@ -26,22 +25,6 @@ HASHED_HEADER = """\
 # requirements.lock with the hashes of every package's files, without torch. Made by `make lock`.
 # pip install --require-hashes --no-deps -r requirements-hashed.lock && pip install -r requirements.lock
 """
-ENVIRONMENT = """\
-# For conda users: conda env create -f environment.yml && conda activate rrl
-# Made by `make lock`; versions as in requirements.lock, which also fixes the indirect dependencies.
-# Python comes from conda and the rest from pip, because not every version is on conda-forge.
-# Supported: linux-64, linux-aarch64, osx-arm64, win-64. Not supported: osx-64 (torch has no build for it).
-name: rrl
-channels:
-  - conda-forge
-dependencies:
-  - python=3.11
-  - pip
-  - pip:
-      - --constraint requirements.lock
-{pins}
-      - --editable .
-"""
 
 
 def normal(name):
@@ -49,25 +32,10 @@ def normal(name):
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def direct_dependencies(project):
-    """Requirements that pyproject.toml names itself, without those on its own extras."""
-    named = list(project["dependencies"])
-    for requirements in project["optional-dependencies"].values():
-        named += [text for text in requirements if not text.startswith(f"{project['name']}[")]
-    return sorted({re.match(r"[\w.-]+(\[[\w,-]+\])?", text)[0] for text in named}, key=str.lower)
-
-
 def read_pins(lock):
     """Versions in the text of a lock file, by normal name."""
     found = re.findall(r"^([\w.-]+)==([^\s;]+)", lock, flags=re.M)
     return {normal(name): version for name, version in found}
-
-
-def environment_file(project, lock):
-    """Text of environment.yml for the versions of a lock file."""
-    pins = read_pins(lock)
-    lines = [f"      - {name}=={pins[normal(name.split('[')[0])]}" for name in direct_dependencies(project)]
-    return ENVIRONMENT.format(pins="\n".join(lines))
 
 
 def locked_blocks(text):
@@ -79,7 +47,6 @@ def locked_blocks(text):
 
 def main():
     """Resolve, strip, write; return the exit status."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     with tempfile.TemporaryDirectory() as folder:
         result = Path(folder) / "lock.txt"
         command = [sys.executable, "-m", "uv", "pip", "compile", "--quiet", "--all-extras", "--python-version", "3.11"]
@@ -92,11 +59,9 @@ def main():
         blocks = locked_blocks(result.read_text(encoding="utf-8"))
     lines = [block.splitlines()[0].removesuffix("\\").rstrip() for block in blocks]
     hashed = [block for block in blocks if not block.startswith("torch==")]
-    lock = LOCK_HEADER + "\n".join(lines) + "\n"
-    write_atomic(ROOT / "requirements.lock", lock)
+    write_atomic(ROOT / "requirements.lock", LOCK_HEADER + "\n".join(lines) + "\n")
     write_atomic(ROOT / "requirements-hashed.lock", HASHED_HEADER + "".join(hashed))
-    write_atomic(ROOT / "environment.yml", environment_file(project, lock))
-    print(f"Wrote requirements.lock ({len(lines)} packages), requirements-hashed.lock and environment.yml")
+    print(f"Wrote requirements.lock ({len(lines)} packages) and requirements-hashed.lock")
     return 0
 
 

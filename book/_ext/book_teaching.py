@@ -1,4 +1,4 @@
-"""The teaching guide's tables: goals, exercises and reading times from the chapters, the decks, and the citation."""
+"""The teaching guide's tables: goals, exercises and reading times from the chapters, and the decks."""
 
 import html
 import json
@@ -163,62 +163,10 @@ class SlidesDirective(SphinxDirective):
         return [nodes.raw("", f'<div class="pst-scrollable-table-container">{body}</div>', format="html")]
 
 
-def bibtex(record):
-    """BibTeX entries of CITATION.cff: the software, and the paper that it asks to be cited with it."""
-
-    def entry(kind, key, fields):
-        body = "".join(f"  {name} = {{{value}}},\n" for name, value in fields.items())
-        return f"@{kind}{{{key},\n{body}}}"
-
-    def people(authors):
-        names = [
-            f"{who['family-names']}, {who['given-names']}" if "family-names" in who else f"{{{who['name']}}}"
-            for who in authors
-        ]
-        return " and ".join(names)
-
-    paper = record["preferred-citation"]
-    return "\n\n".join(
-        [
-            entry(
-                "unpublished",
-                f"{paper['authors'][0]['family-names'].lower()}{paper['year']}replicable",
-                {
-                    "title": f"{{{paper['title']}}}",
-                    "author": people(paper["authors"]),
-                    "year": paper["year"],
-                    "url": paper["url"],
-                },
-            ),
-            entry(
-                "software",
-                f"rrl{record['version'].replace('.', '')}",
-                {
-                    "title": f"{{{record['title']}}}",
-                    "author": people(record["authors"]),
-                    "version": record["version"],
-                    "year": str(record["date-released"])[:4],
-                },
-            ),
-        ]
-    )
-
-
-class CitationDirective(SphinxDirective):
-    """What CITATION.cff says, as BibTeX."""
-
-    def run(self):
-        path = ROOT / "CITATION.cff"
-        self.env.note_dependency(str(path))
-        text = bibtex(yaml.safe_load(path.read_text(encoding="utf-8")))
-        return [nodes.literal_block(text, text, language="bibtex")]
-
-
 def setup(app):
     """Register the directives."""
     app.add_directive("rrl-goals", GoalsDirective)
     app.add_directive("rrl-slides", SlidesDirective)
     app.add_directive("rrl-times", TimesDirective)
     app.add_role("rrl-slide", SlideRole())
-    app.add_directive("rrl-citation", CitationDirective)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -159,16 +159,6 @@ def set_repository(app, config):
     }
 
 
-def add_plotly(app):
-    """Serve plotly's script from the installed package, for pages that use it."""
-    try:
-        import plotly
-    except ImportError:
-        return
-    script = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
-    app.config.html_static_path.append(str(script))
-
-
 def remove_thebe(app, config):
     """Take out sphinx_thebe, whose script fails without its network library."""
     for event in app.events.listeners.values():
@@ -183,7 +173,6 @@ def setup(app):
     app.add_directive("rrl-runs", RunsDirective)
     app.add_directive("rrl-versions", VersionsDirective)
     app.connect("config-inited", set_repository)
-    app.connect("builder-inited", add_plotly)
     app.connect("config-inited", remove_thebe)
     app.connect("autodoc-skip-member", skip_generated)
     app.connect("autodoc-process-docstring", quote_fitted_names, priority=900)

@@ -324,7 +324,11 @@ def test_the_guide_has_what_a_lecturer_looks_for():
 
 def test_the_citation_is_that_of_the_file():
     record = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
-    text = book_teaching.bibtex(record)
+    text = re.search(r"```bibtex\n(.*?)```", (ROOT / "book" / "cite.md").read_text(encoding="utf-8"), re.S)[1]
+    assert f"@software{{rrl{record['version'].replace('.', '')}," in text and record["title"] in text
+    assert [str(record["preferred-citation"]["year"]), str(record["date-released"])[:4]] == re.findall(
+        r"year = {(.*)}", text
+    )
     for author in record["preferred-citation"]["authors"]:
         assert f"{author['family-names']}, {author['given-names']}" in text
     assert record["preferred-citation"]["title"] in text and f"version = {{{record['version']}}}" in text

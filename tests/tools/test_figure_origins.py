@@ -32,6 +32,11 @@ def cells_behind(*cells):
         (["s = 1", "def f():\n    s = 2\n    return s", "f()"], {1, 2}),
         (["s = 1", "def f(x=s):\n    return x", "f()"], {0, 1, 2}),
         (["s = 1", "f = lambda x: x + s", "f(1)"], {0, 1, 2}),
+        # Names of a function are its own, also in the functions inside it and where it changes them.
+        (["n = 1", "def f(n):\n    return lambda: n", "f(2)"], {1, 2}),
+        (["x = []", "def f():\n    x = []\n    x.append(1)\n    return x", "x, 1"], {0, 2}),
+        (["s = 1", "def f():\n    def g():\n        return s\n    return g()", "f()"], {0, 1, 2}),
+        (["e = 1", "try:\n    1 / 0\nexcept ValueError as e:\n    print(e)"], {1}),
         # What a loop or a comprehension names anew is not what another cell called so.
         (["ax = 1", "for ax in (1, 2):\n    ax"], {1}),
         (["x = 1", "[x for x in (1, 2)]"], {1}),

@@ -147,14 +147,9 @@ def test_the_lock_satisfies_every_requirement_of_every_extra():
 
 
 def test_the_conda_environment_has_the_lock_s_versions():
-    text = (ROOT / "environment.yml").read_text(encoding="utf-8")
-    assert text == make_lock.environment_file(PROJECT, LOCK)
-    python, pip, packages = yaml.safe_load(text)["dependencies"]
-    assert python.startswith("python=3.") and pip == "pip"
-    named = dict(line.split("==") for line in packages["pip"] if "==" in line)
-    pins = make_lock.read_pins(LOCK)
-    assert {"numpy", "torch", "jupyter-book"} < named.keys()
-    assert all(version == pins[make_lock.normal(name.split("[")[0])] for name, version in named.items())
+    python, pip, packages = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))["dependencies"]
+    assert python.removeprefix("python=") in PYTHONS and pip == "pip"
+    assert packages["pip"] == ["--requirement requirements.lock", "--editable ."]
 
 
 def test_the_conda_environment_works_elsewhere():

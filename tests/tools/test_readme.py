@@ -1,6 +1,5 @@
 """The README keeps its promises: its example runs and prints what it says, its commands and links exist."""
 
-import json
 import re
 import subprocess
 import sys
@@ -8,7 +7,6 @@ import tomllib
 from pathlib import Path
 
 import pytest
-import readme_picture
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -65,17 +63,6 @@ def test_extras_named_exist():
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     sentence = re.search(r"the extras (.*?) bring", TEXT).group(1)
     assert set(re.findall(r"`(\w+)`", sentence)) == set(extras)
-
-
-def test_picture_comes_from_the_executed_start_page(tmp_path, capsys):
-    source, target = tmp_path / "00.ipynb", tmp_path / "picture.svg"
-    assert readme_picture.main(source, target) == 1 and "make notebook NAME=00" in capsys.readouterr().err
-    drawing = {"data": {"image/svg+xml": ["<svg>  \n", "</svg>"], "text/plain": "figure"}}
-    cells = [{"source": ""}, {"outputs": [{"name": "stdout"}, drawing]}]
-    source.write_text(json.dumps({"cells": cells}))
-    assert readme_picture.main(source, target) == 0 and target.read_text() == "<svg>\n</svg>\n"
-    source.write_text(json.dumps({"cells": cells + cells}))
-    assert readme_picture.main(source, target) == 1 and "2 SVG figures" in capsys.readouterr().err
 
 
 def test_every_path_that_contributing_names_exists():
