@@ -109,7 +109,7 @@ def skip_generated(app, what, name, obj, skip, options):
 
 def quote_fitted_names(app, what, name, obj, options, lines):
     """Set names such as coef_ as code; reStructuredText would take them for links."""
-    lines[:] = [re.sub(r"(?<![\w`.])([A-Za-z]\w*_)(?![\w`{])", r"``\1``", line) for line in lines]
+    lines[:] = [re.sub(r"(?<![\w`.])([A-Za-z]\w*_)(?![\w`{(])", r"``\1``", line) for line in lines]
 
 
 def table(header, rows):
