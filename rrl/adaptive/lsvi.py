@@ -19,7 +19,7 @@ __all__ = ["AdaptiveLSVIResult", "adaptive_r_lsvi"]
 
 @dataclass(frozen=True, eq=False)
 class AdaptiveLSVIResult(LSVIResult):
-    """Result of :func:`adaptive_r_lsvi`: an :class:`LSVIResult`, and what each stage drew.
+    """Result of :func:`adaptive_r_lsvi`: an :class:`rrl.LSVIResult`, and what each stage drew.
 
     Attributes
     ----------

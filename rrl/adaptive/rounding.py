@@ -13,7 +13,7 @@ __all__ = ["AdaptiveRounded", "adaptive_round"]
 
 @dataclass(frozen=True, eq=False)
 class AdaptiveRounded(Rounded):
-    """Result of :func:`adaptive_round`: a :class:`Rounded`, and where the run stopped.
+    """Result of :func:`adaptive_round`: a :class:`rrl.Rounded`, and where the run stopped.
 
     Attributes
     ----------

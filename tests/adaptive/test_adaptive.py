@@ -21,6 +21,7 @@ from rrl import (
     r_lsvi,
     theory,
 )
+from rrl.adaptive.lsvi import _looks
 
 schemes = pytest.mark.parametrize("scheme", ["grid", "lattice"])
 ROUND = {"grid": hypergrid_round, "lattice": lattice_round}
@@ -372,3 +373,31 @@ def test_bad_arguments_of_r_lsvi_are_refused_by_name(changed, message):
     mdp, core = small_model()
     with pytest.raises(ValueError, match=message):
         adaptive_r_lsvi(mdp, core, rng=np.random.default_rng(0), **(SETTINGS | {"rho": 0.1} | changed))
+
+
+@given(
+    st.lists(st.floats(0.01, 1), min_size=3, max_size=6),
+    st.floats(0.02, 0.9),
+    st.floats(0.05, 2.0),
+    st.sampled_from(["grid", "lattice"]),
+    st.integers(0, 1000),
+)
+def test_the_last_look_is_enough_for_the_shares_that_whole_counts_have(nu, rho, width, scheme, seed):
+    """Mean distances from each label's variance, at most a quarter of the squared span, for the counts as drawn."""
+    nu, span, penalty, early, ratio = np.array(nu) / np.sum(nu), 2.0, 0.01, 0.2, 3
+    design = np.random.default_rng(seed).normal(size=(len(nu), 3))
+    design /= np.linalg.norm(design, axis=1, keepdims=True)
+    counts, n_looks, miss, fixed = _looks(design, nu, span, penalty, width, rho, scheme, early, ratio)
+    last = (counts * ratio ** (n_looks - 1)).astype(float)
+    total = last.sum()
+    inverse = np.linalg.inv((design * (last / total)[:, None]).T @ design + penalty * np.eye(3))
+    deviation = np.sqrt(((inverse @ design.T / total) ** 2) @ last) * span / 2
+    cuts = deviation.sum() / width
+    if scheme == "lattice":
+        cuts = np.linalg.norm(deviation) * theory.cut_rate(3, width, scheme, "worst")
+    if n_looks == 1:
+        assert np.sqrt(2) * cuts <= rho * (1 + 1e-9)
+    else:
+        assert (1 + 1 / np.sqrt(2)) * cuts <= (1 - early) * rho * (1 + 1e-9)
+        assert 2 * miss * (n_looks - 1) == pytest.approx(early * rho)
+    assert fixed > 0 and (counts >= 1).all()
