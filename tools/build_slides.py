@@ -5,7 +5,6 @@ slides need neither Node.js nor a network.
 """
 
 import argparse
-import ast
 import base64
 import html
 import importlib.util
@@ -23,9 +22,10 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 from run_notebooks import write_atomic
 
+from notebooks import glued, put_numbers
+
 ROOT = Path(__file__).resolve().parents[1]
 MATHJAX_LICENCE = ROOT / "book" / "_static" / "mathjax" / "LICENSE"
-NUMBER = re.compile(r"\{glue:text\}`([\w-]+)(?::([^`]+))?`")
 REVEAL_FILES = ("dist/reset.css", "dist/reveal.css", "dist/reveal.js", "plugin/notes/notes.js", "LICENSE")
 PAGE = """\
 <!doctype html>
@@ -78,17 +78,20 @@ def find_decks(root):
 
 
 def read_results(root):
-    """Collect figures (chapter, scale, text, image) and numbers of the executed notebooks, by name."""
+    """Collect figures (chapter, scale, text, image) and numbers of the executed notebooks, by name.
+
+    Notebooks of which there is no record were put there by hand, and do not count.
+    """
     figures, numbers = {}, {}
-    for path in sorted((root / "chapters").glob("[!.]*.ipynb")):
-        record = root / "chapters" / ".runs" / f"{path.stem}.json"
-        scale = json.loads(record.read_text(encoding="utf-8"))["scale"] if record.is_file() else "unknown"
-        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+    for record in sorted((root / "chapters" / ".runs").glob("*.json")):
+        path = root / "chapters" / f"{record.stem}.ipynb"
+        scale = json.loads(record.read_text(encoding="utf-8"))["scale"]
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"] if path.is_file() else []
+        numbers |= glued(cells)
+        for cell in cells:
             shown = cell["metadata"].get("mystnb", {})
             for output in cell.get("outputs", ()):
-                data, glued = output.get("data", {}), output.get("metadata", {}).get("scrapbook", {})
-                if glued:
-                    numbers[glued["name"]] = data.get(f"{glued['mime_prefix']}text/plain")
+                data = output.get("data", {})
                 for mime, suffix in (("image/svg+xml", "svg"), ("image/png", "png")):
                     if mime in data and "name" in shown.get("figure", {}):
                         content = "".join(data[mime])
@@ -98,16 +101,9 @@ def read_results(root):
     return figures, numbers
 
 
-def put_numbers(text, numbers):
-    """Replace each glue role by the value that the notebook computed."""
-
-    def value(match):
-        name, form = match.groups()
-        if numbers.get(name) is None:
-            raise SlideError(f"no executed notebook computes the number {name!r}")
-        return format(ast.literal_eval("".join(numbers[name])), form or "")
-
-    return NUMBER.sub(value, text)
+def no_number(name, place):
+    """Say that a deck asks for a number that there is not."""
+    raise SlideError(f"no executed notebook computes the number {name!r}")
 
 
 def make_renderer():
@@ -182,7 +178,7 @@ def render_deck(header, slides, results, macros, site, mathjax):
     about = f"{header['minutes']} minutes. <kbd>S</kbd> opens the speaker's notes, <kbd>?</kbd> lists the keys."
     sections = [f'<section class="title">{title}<p class="small">{about}</p></section>']
     for text in slides:
-        section, files = render_slide(put_numbers(text, numbers), figures, site, renderer)
+        section, files = render_slide(put_numbers(text, numbers, no_number), figures, site, renderer)
         sections.append(section)
         shown |= files
     page = PAGE.format(

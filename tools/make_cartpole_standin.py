@@ -12,11 +12,8 @@ another CPU or torch may round differently and then the whole training takes ano
 
 import argparse
 import hashlib
-import importlib.metadata
 import io
 import json
-import platform
-import subprocess
 import sys
 import time
 from datetime import UTC, datetime
@@ -26,6 +23,8 @@ import d3rlpy
 import gymnasium
 import numpy as np
 import torch
+
+from rrl.experiments.provenance import provenance
 
 ROOT = Path(__file__).resolve().parents[1]
 # A run's mix of failures and time limits depends much on its seed. Of seeds 0 to 7, which had 890, 758, 638, 719, 525,
@@ -123,15 +122,6 @@ def save(path, arrays):
     return hashlib.sha256(stream.getvalue()).hexdigest()
 
 
-def cpu_name():
-    """The processor's name as Linux gives it, or the best that Python knows elsewhere."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    return next((x.split(":")[1].strip() for x in lines if "model name" in x), platform.machine())
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=ROOT / "rrl" / "datasets" / "data")
@@ -139,7 +129,7 @@ def main():
     arguments = parser.parse_args()
     out, settings = arguments.out, SETTINGS | {"seed": arguments.seed}
     out.mkdir(parents=True, exist_ok=True)
-    run = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True)
+    made = provenance()
     started, clock = datetime.now(UTC), time.perf_counter()
     episodes, snapshots = train(settings)
     seconds = time.perf_counter() - clock
@@ -162,7 +152,6 @@ def main():
     small, same = zip(*(narrow(snapshot, played, settings["bottleneck"]) for snapshot in snapshots))
     names = ("w1", "b1", "basis", "w2", "b2", "w3", "b3")
     networks = {name: np.stack(layers) for name, layers in zip(names, zip(*small))}
-    packages = ("numpy", "torch", "gymnasium", "d3rlpy")
     record = {
         "description": "d3rlpy's DQN playing Gymnasium's CartPole-v1, episodes cut at 200 steps",
         "command": "python tools/make_cartpole_standin.py",
@@ -176,11 +165,11 @@ def main():
         # of the episodes that begin in each twentieth of the rows: how well the network played when
         "mean_length_by_twentieth": [round(float(lengths[twentieth == k].mean()), 1) for k in range(20)],
         "snapshot_greedy_agreement": [round(float(share), 4) for share in same],
-        "versions": {"python": platform.python_version()} | {p: importlib.metadata.version(p) for p in packages},
-        "hardware": f"{cpu_name()}, {platform.system()} {platform.machine()}, 1 thread",
+        "versions": {name: made["versions"][name] for name in ("python", "numpy", "torch", "gymnasium", "d3rlpy")},
+        "hardware": f"{made['hardware']['processor']}, {made['platform']}, 1 thread",
         "started": started.isoformat(timespec="seconds"),
         "training_seconds": round(seconds, 1),
-        "commit": run.stdout.strip() or "unknown",
+        "commit": made["commit"] or "unknown",
         "sha256": {
             "cartpole_standin.npz": save(out / "cartpole_standin.npz", data),
             "cartpole_behaviour.npz": save(out / "cartpole_behaviour.npz", networks),

@@ -26,7 +26,7 @@ from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator, operator_names
 from hypothesis import Phase, settings
-from scipy.stats import beta
+from scipy.stats import binomtest
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "_build" / "mutants"
@@ -263,13 +263,6 @@ def try_module(module, size, seed):
     return total, left_out, [tried[f"{name} {occurrence}"]["outcome"] for name, occurrence in chosen]
 
 
-def limits(killed, tried, alarm=0.05):
-    """Clopper-Pearson limits of the share that is killed."""
-    low = beta.ppf(alarm / 2, killed, tried - killed + 1) if killed else 0.0
-    high = beta.isf(alarm / 2, killed + 1, tried - killed) if killed < tried else 1.0
-    return low, high
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("modules", nargs="*", default=list(TESTS), help="as in: ridge theory/linear (default: all)")
@@ -285,7 +278,7 @@ def main():
         rows.append((module, total, left_out, len(outcomes), killed, outcomes.count("timeout")))
     print("\n| module | places | silent | tried | killed | by time | score, 95 % interval |\n|-|-|-|-|-|-|-|")
     for module, total, silent, tried, killed, late in [*rows, ("all", *(map(sum, zip(*[row[1:] for row in rows]))))]:
-        low, high = limits(killed, tried)
+        low, high = binomtest(killed, tried).proportion_ci()
         score = f"{killed / tried:.0%}, {low:.0%} to {high:.0%}"
         print(f"| {module} | {total} | {silent} | {tried} | {killed} | {late} | {score} |")
 

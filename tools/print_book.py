@@ -11,6 +11,7 @@ from urllib.parse import unquote, urljoin, urlsplit
 import yaml
 from bs4 import BeautifulSoup
 from check_pages import CHROMIUM_FLAGS, find_chromium, served
+from figure_origins import spans
 from playwright.sync_api import sync_playwright
 from run_notebooks import find_commit
 
@@ -144,14 +145,7 @@ def figures_at_quick_scale(root, pages, articles):
             labels += [int(re.sub(r"\D", "", tag.get_text())) for tag in captions]
     if not labels:
         return "None of this copy was computed at quick scale."
-    runs = []
-    for number in sorted(labels):
-        if runs and number == runs[-1][1] + 1:
-            runs[-1][1] = number
-        else:
-            runs.append([number, number])
-    listed = ", ".join(f"{first}–{last}" if last > first else f"{first}" for first, last in runs)
-    return f"Computed at quick scale, that of a laptop: {listed}. Recorded runs in them keep their own scale."
+    return f"Computed at quick scale, that of a laptop: {spans(labels)}. Recorded runs in them keep their own scale."
 
 
 def quoted(text):

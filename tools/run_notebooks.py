@@ -7,7 +7,6 @@ With --try, a changed notebook runs into _build/tried/ instead, and goes on past
 """
 
 import argparse
-import ast
 import contextlib
 import hashlib
 import itertools
@@ -32,33 +31,12 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # The package of this checkout, wherever the installed one lies.
 from figure_origins import figure_origins  # noqa: E402
 
+from notebooks import NotebookError, SourceError, explain, fill_in, plain, read_source, tidy  # noqa: E402
+
 TRIED = "_build/tried"
 RESULTS = "book/results"
 LARGEST = 20 * 2**20
 TIME_LIMITS = {"quick": 600, "full": 48 * 3600}
-
-
-class NotebookError(Exception):
-    """A notebook that cannot run or did not run, said in words for the person at the terminal."""
-
-
-class SourceError(NotebookError):
-    """A source that is no notebook; the others can run."""
-
-
-def plain(name, value):
-    """Turn a parameter into JSON types, or say which one cannot be turned."""
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    if isinstance(value, os.PathLike):
-        return os.fspath(value)
-    if isinstance(value, (list, tuple)):
-        return [plain(name, item) for item in value]
-    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
-        return {key: plain(name, item) for key, item in value.items()}
-    raise TypeError(f"parameter {name} is {value!r} of type {type(value).__name__}, which JSON cannot hold")
 
 
 def fingerprint(root, paths, facts=()):
@@ -103,47 +81,6 @@ def write_atomic(path, text):
         beside.unlink(missing_ok=True)
 
 
-def read_source(source):
-    """Read a MyST source as a notebook and return it with the defaults of its parameters cell."""
-    import jupytext
-
-    try:
-        text = source.read_text(encoding="utf-8")
-        if "\0" in text:
-            raise ValueError(f"line {text[: text.index(chr(0))].count(chr(10)) + 1} has a NUL character")
-        notebook = jupytext.reads(text, fmt="md:myst")
-    except Exception as error:  # whatever a parser says of a broken file
-        said = " ".join((str(error) or repr(error)).split())
-        raise SourceError(f"{source.name}: {type(error).__name__}: {said}") from None
-    tagged = [cell for cell in notebook.cells if "parameters" in cell.metadata.get("tags", [])]
-    if len(tagged) != 1:
-        raise SourceError(f"{source.name}: needs exactly one cell tagged `parameters`, found {len(tagged)}")
-    filters = notebook.metadata.get("jupytext", {}).keys() & {"cell_metadata_filter", "notebook_metadata_filter"}
-    if filters:
-        raise SourceError(f"{source.name}: remove {', '.join(sorted(filters))}: such filters drop cell tags")
-    again = jupytext.reads(jupytext.writes(notebook, fmt="md:myst"), fmt="md:myst")
-    before, after = ([cell.metadata.get("tags", []) for cell in nb.cells] for nb in (notebook, again))
-    if before != after:
-        raise SourceError(f"{source.name}: cell tags are lost between Markdown and notebook")
-    for index, cell in enumerate(notebook.cells):
-        cell["id"] = f"cell-{index}"  # jupytext makes them at random
-    defaults = {}
-    try:
-        body = ast.parse(tagged[0].source).body
-    except SyntaxError as error:
-        raise SourceError(f"{source.name}: the parameters cell: {error}") from None
-    for node in body:
-        for target in getattr(node, "targets", [getattr(node, "target", None)]):
-            if isinstance(target, ast.Name):
-                try:
-                    defaults[target.id] = ast.literal_eval(node.value)
-                except ValueError:
-                    defaults[target.id] = ...
-    if "scale" not in defaults:
-        raise SourceError(f'{source.name}: the parameters cell must set scale = "quick"')
-    return notebook, defaults
-
-
 def prepare(root, source, parameters, commit="", trying=False):
     """Check one notebook before anything runs and return its job."""
     parameters = {name: plain(name, value) for name, value in parameters.items()}
@@ -159,7 +96,7 @@ def prepare(root, source, parameters, commit="", trying=False):
                 f"{source.name}: parameter {name} is {defaults[name]!r} by default, not a word: {value!r}"
             )
     # Not book/*.yml: the claim map is checked against what the notebooks find, and they do not read it.
-    tools = (root / "tools" / f"{name}.py" for name in ("run_notebooks", "kernel_start", "figure_origins"))
+    tools = (root / "tools" / f"{name}.py" for name in ("run_notebooks", "notebooks", "kernel_start", "figure_origins"))
     results = set(re.findall(rf"{RESULTS}(?:/[\w-]+)?", source.read_text(encoding="utf-8")))
     inputs = files_under(source, *tools, root / "requirements.lock", root / "rrl", *(root / name for name in results))
     place = root / (TRIED if trying else "chapters")
@@ -201,87 +138,6 @@ def is_done(job):
         and record.get("inputs") == job["inputs"]
         and is_written(job["output"], record.get("output"))
     )
-
-
-def merge_streams(outputs):
-    """Join neighbouring pieces of a stream, stdout first: where they were cut, and how the two mixed, was chance."""
-    merged = []
-    for is_stream, group in itertools.groupby(outputs, key=lambda output: output.output_type == "stream"):
-        pieces, texts = list(group), {}
-        for piece in pieces if is_stream else ():
-            first = texts.setdefault(piece.name, piece)
-            first.text += piece.text if first is not piece else ""
-        merged += [texts[name] for name in sorted(texts, reverse=True)] if is_stream else pieces
-    return merged
-
-
-def tidy(notebook):
-    """Drop what papermill adds and what differs from run to run."""
-    notebook.metadata = {
-        "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
-        "language_info": notebook.metadata.get("language_info", {"name": "python"}),
-    }
-    tables = {}
-    for cell in notebook.cells:
-        for key in ("papermill", "execution"):
-            cell.metadata.pop(key, None)
-        if not cell.metadata.get("tags"):
-            cell.metadata.pop("tags", None)
-        if cell.cell_type == "code":
-            cell.outputs = merge_streams(cell.outputs)
-        for output in cell.get("outputs", ()):
-            if output.output_type == "stream":
-                # Warnings name a file of the kernel, and that its process.
-                output.text = re.sub(r"(?<=/ipykernel_)\d+(?=/)", "0", output.text)
-            for kind, text in output.get("data", {}).items():
-                if kind == "text/html":
-                    # pandas draws the id of a styled table.
-                    text = re.sub(
-                        r"\bT_[0-9a-f]{5}(?=\b|_)", lambda id: tables.setdefault(id[0], f"T_{len(tables):05}"), text
-                    )
-                if kind == "text/plain":
-                    text = re.sub(r"(?<= at )0x[0-9a-f]+(?=>)", "0x0", text)
-                output.data[kind] = text
-    return notebook
-
-
-def fill_in(notebook):
-    """Put the notebook's own values into its text, where the site would put them: for reading it by itself."""
-    values = {}
-    for output in (output for cell in notebook.cells for output in cell.get("outputs", [])):
-        name = output.get("metadata", {}).get("scrapbook", {}).get("name")
-        text = next((text for kind, text in output.get("data", {}).items() if kind.endswith("text/plain")), None)
-        with contextlib.suppress(ValueError, SyntaxError, TypeError):
-            values[name] = ast.literal_eval(text)
-
-    def value(match):
-        return format(values[match[1]], match[2] or "") if match[1] in values else match[0]
-
-    for cell in notebook.cells:
-        if cell.cell_type == "markdown":
-            cell.source = re.sub(r"\{glue:text\}`([^`:]+):?([^`]*)`", value, cell.source)
-
-
-def find_line(job, cell):
-    """Where a cell begins: file and line of the source, or the file alone."""
-    text, code = job["source"].read_text(encoding="utf-8"), (cell or "").strip()
-    place = text.find(code) if code else -1
-    return f"{job['source'].name}:{text.count(chr(10), 0, place) + 1}" if place >= 0 else job["source"].name
-
-
-def explain(job, error, cell):
-    """A short account of a failed run: the place in the source, the error, the last lines of the trace."""
-    from papermill.exceptions import PapermillExecutionError
-
-    if not isinstance(error, PapermillExecutionError):
-        said = (str(error).strip() or repr(error)).splitlines()[0]
-        return f"{find_line(job, cell)}: {type(error).__name__}: {said}"
-    lines = error.source.strip().splitlines()
-    trace = re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(error.traceback)).splitlines()
-    trace = [line for line in trace if re.match(r"Cell |File |-+> ", line)][-12:]
-    shown = "\n".join(f"    | {line}" for line in lines[:6] + ["..."] * (len(lines) > 6))
-    where = find_line(job, error.source)
-    return f"{where}: {error.ename}: {error.evalue}\n{shown}\n" + "\n".join(f"    {line}" for line in trace)
 
 
 def read_journal(job, path):
@@ -358,7 +214,7 @@ def run(job, time_limit, folder):
         if job["trying"]:
             said += [line for text in warnings for line in text.splitlines() if line.startswith(kernel_start.TOLD)]
     except Exception as caught:
-        error, state = explain(job, caught, begun[-1] if begun else None), "failed"
+        error, state = explain(job["source"], caught, begun[-1] if begun else None), "failed"
     seconds = round(time.monotonic() - started, 1)
     record |= {"state": state, "seconds": seconds, "finished": datetime.now(UTC).isoformat(timespec="seconds")}
     record |= {"python": platform.python_version(), "output": before}

@@ -8,9 +8,11 @@ from pathlib import Path
 import build_slides
 import pytest
 import yaml
-from build_slides import SlideError, find_decks, put_numbers, read_deck, read_results, render_slide
+from build_slides import SlideError, find_decks, no_number, read_deck, read_results, render_slide
 from check_pages import CHROMIUM_FLAGS, FORMULA_FAULTS, check_files, find_chromium, find_pages, served
 from sphinx.errors import ExtensionError
+
+from notebooks import NUMBER, put_numbers
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "book" / "_ext"))
@@ -40,7 +42,7 @@ def notebook(folder, name, figures=(), numbers=()):
 @pytest.fixture
 def book(tmp_path):
     """A book whose chapters hold a stand-in for every figure and number that the real decks name."""
-    used = [found for path in DECKS for found in build_slides.NUMBER.findall(path.read_text(encoding="utf-8"))]
+    used = [found for path in DECKS for found in NUMBER.findall(path.read_text(encoding="utf-8"))]
     names, formatted = {name for name, _ in used}, {name for name, form in used if form}
     for stem, text in SOURCES.items():
         figures = [(name, "image/png", PIXEL) for name in re.findall(r"name: (fig-[\w-]+)", text)]
@@ -56,7 +58,7 @@ def executed():
     figures, numbers = read_results(ROOT)
     text = "".join(path.read_text(encoding="utf-8") for path in DECKS)
     wanted = set(re.findall(r"^!\[[\d/]*\]\((fig-[\w-]+)\)$", text, re.M))
-    return wanted <= figures.keys() and {name for name, _ in build_slides.NUMBER.findall(text)} <= numbers.keys()
+    return wanted <= figures.keys() and {name for name, _ in NUMBER.findall(text)} <= numbers.keys()
 
 
 # Slides
@@ -113,7 +115,7 @@ def test_missing_figures_numbers_and_headers_are_named(book, tmp_path):
     with pytest.raises(SlideError, match="fig-none"):
         render_slide("## A\n\n![](fig-none)", {}, "../", renderer)
     with pytest.raises(SlideError, match="no-number"):
-        put_numbers("{glue:text}`no-number:.1f`", {})
+        put_numbers("{glue:text}`no-number:.1f`", {}, no_number)
     (tmp_path / "bad.md").write_text("---\ntitle: x\n---\n## A\n")
     with pytest.raises(SlideError, match=r"bad\.md needs a header"):
         read_deck(tmp_path / "bad.md")
@@ -124,9 +126,12 @@ def test_missing_figures_numbers_and_headers_are_named(book, tmp_path):
 
 def test_a_slide_becomes_what_it_should(tmp_path):
     notebook(tmp_path, "03_x", [("fig-a", "image/svg+xml", ["<svg", "/>"])], [("share", 0.125), ("word", "7 × 10⁸")])
+    # A copy without a record was made by hand.
+    made = (tmp_path / "chapters" / "03_x.ipynb").read_text()
+    (tmp_path / "chapters" / "04_y.ipynb").write_text(made.replace("0.125", "0.5"))
     figures, numbers = read_results(tmp_path)
     assert figures["fig-a"] == ("03_x", "full", 'A "line"\n of <text>.', "svg", b"<svg/>")
-    assert put_numbers("{glue:text}`share:.1%`, {glue:text}`word`", numbers) == "12.5%, 7 × 10⁸"
+    assert put_numbers("{glue:text}`share:.1%`, {glue:text}`word`", numbers, no_number) == "12.5%, 7 × 10⁸"
     text = "## Head\n\nWords $a<b$ and [ch](chapters/03_x).\n\n![](fig-a)\n\nAnswer: yes.\nNote:\nSay *it*."
     section, shown = render_slide(text, figures, "../", build_slides.make_renderer())
     assert shown == {"fig-a.svg": b"<svg/>"}

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,10 +15,12 @@ import nbformat
 import psutil
 import pytest
 import run_notebooks
-from run_notebooks import is_done, main, merge_streams, parse_parameter, prepare, tidy, write_atomic
+from run_notebooks import is_done, main, parse_parameter, prepare, write_atomic
 from test_runner import DEFAULTS, ROOT, add, notebook, outputs, state
 
-TOOLS = ("run_notebooks", "kernel_start", "figure_origins")
+from notebooks import merge_streams, tidy
+
+TOOLS = ("run_notebooks", "notebooks", "kernel_start", "figure_origins")
 posix = pytest.mark.skipif(os.name != "posix", reason="sends a signal")
 
 
@@ -78,11 +81,11 @@ def test_the_user_s_own_settings_of_matplotlib_are_not_read(tree, monkeypatch, t
 
 
 def make_package(tree, value):
-    """A package `rrl` of one constant, with what the runner and the kernel take from it."""
-    write_atomic(tree / "rrl" / "__init__.py", f"value = {value}\n")
-    write_atomic(tree / "rrl" / "randomness.py", "def check_seed(seed):\n    return seed\n")
-    write_atomic(tree / "rrl" / "experiments" / "__init__.py", "")
-    write_atomic(tree / "rrl" / "experiments" / "provenance.py", "def clock_seconds(origins):\n    return 0\n")
+    """A copy of the package that knows which one it is."""
+    ignored = shutil.ignore_patterns("__pycache__", "data")
+    shutil.copytree(ROOT / "rrl", tree / "rrl", ignore=ignored, dirs_exist_ok=True)
+    with open(tree / "rrl" / "__init__.py", "a", encoding="utf-8") as file:
+        file.write(f"\nvalue = {value}\n")
 
 
 def test_a_copied_or_renamed_checkout_runs_its_own_package(tree, tmp_path_factory, monkeypatch):
@@ -92,7 +95,8 @@ def test_a_copied_or_renamed_checkout_runs_its_own_package(tree, tmp_path_factor
     make_package(tree, 2)
     add(tree, "01", notebook("import rrl\nprint(rrl.value)"))
     monkeypatch.setenv("PYTHONPATH", str(installed))
-    subprocess.run(with_tools(tree), check=True, capture_output=True)
+    ran = subprocess.run(with_tools(tree), capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
     assert outputs(tree, "01") == "2\n"
 
 
