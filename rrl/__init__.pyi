@@ -27,7 +27,7 @@ from .adaptive import (
 from .features import RandomFourierFeatures
 from .fitted_q import ReplicableFittedQ
 from .pqn.agreement import action_agreement
-from .pairs import Pair, ReplicabilityWarning, pair_seeds
+from .pairs import Pair, ReplicabilityWarning, RunFailed, pair_seeds
 from .replicability import (
     ReplicabilityEstimate,
     clopper_pearson,
@@ -44,6 +44,7 @@ from .certify import (
     certify_replicability,
     least_pairs,
 )
+from .programs import certify_program
 from .statement import ReplicabilityStatement
 from .pilot import PilotBinWidth, PilotWarning, pilot_bin_width
 
@@ -69,6 +70,7 @@ __all__ = [
     "ReplicableRidge",
     "ReplicableSecondMoment",
     "Rounded",
+    "RunFailed",
     "action_agreement",
     "adaptive_r_lsvi",
     "adaptive_ridge",
@@ -76,6 +78,7 @@ __all__ = [
     "anytime_limits",
     "barycentric_spanner",
     "certification_law",
+    "certify_program",
     "certify_replicability",
     "clopper_pearson",
     "core_set_constant",

@@ -5,10 +5,12 @@ import math
 import sys
 import time
 
-__all__ = ["progress_bar"]
+__all__ = ["progress_bar", "teller"]
 
 #: Seconds between two lines.
 EVERY = 30.0
+#: Seconds between two looks of a line that renews itself.
+RENEWED = 0.2
 
 
 class Lines:
@@ -59,3 +61,39 @@ def progress_bar(total, *, initial=0, unit="unit", show=True):
                 yield bar
             return
     yield Lines(total, initial, unit, EVERY if show else math.inf)
+
+
+@contextlib.contextmanager
+def teller(show, stream=None):
+    """A function ``tell(words, *arguments)`` that says ``words(*arguments)`` when it is time to say something.
+
+    Parameters
+    ----------
+    show : bool
+        False for one that says nothing.
+    stream : text file, optional
+        Standard error by default.
+    """
+    stream = stream or sys.stderr
+    terminal = stream.isatty()
+    every, width = RENEWED if terminal else EVERY, 0
+    said = -float("inf")
+
+    def tell(words, *arguments):
+        nonlocal said, width
+        if not show or time.monotonic() - said < every:
+            return
+        said, line = time.monotonic(), words(*arguments)
+        if terminal:
+            stream.write("\r" + line.ljust(width))
+            width = len(line)
+        else:
+            stream.write(f"{line}\n")
+        stream.flush()
+
+    try:
+        yield tell
+    finally:
+        if width:
+            stream.write("\n")
+            stream.flush()

@@ -14,7 +14,7 @@ from scipy.optimize import brentq
 from scipy.special import betainc, betaincc, betaln, rel_entr, xlog1py, xlogy
 
 from ._checks import check_measurement, check_probability
-from ._told import teller
+from ._progress import teller
 from .pairs import Pair, ReplicabilityWarning, RunFailed, is_constant, measured, notes_of
 from .replicability import measurement_records, watched
 

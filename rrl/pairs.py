@@ -7,7 +7,7 @@ import numpy as np
 
 from ._published import as_arrays, differences, digest
 
-__all__ = ["Pair", "ReplicabilityWarning", "pair_seeds"]
+__all__ = ["Pair", "ReplicabilityWarning", "RunFailed", "pair_seeds"]
 
 NO_DRAW = (
     "none of the runs drew from its rng: their data were the same, or come from elsewhere. "
@@ -20,7 +20,13 @@ class ReplicabilityWarning(UserWarning):
 
 
 class RunFailed(RuntimeError):
-    """A run that came to no end that could be compared; ``certificate`` is that of the pairs before, or None."""
+    """A run of a program that came to no end that can be compared.
+
+    Attributes
+    ----------
+    certificate : Certificate or None
+        Of the pairs before it.
+    """
 
     certificate = None
 

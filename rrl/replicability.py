@@ -8,9 +8,9 @@ import numpy as np
 from scipy.special import betaincinv
 
 from ._checks import check_measurement
+from ._progress import teller
 from ._published import as_array, as_arrays, digest
 from ._resume import Records, identity
-from ._told import teller
 from .pairs import NO_DRAW, Pair, ReplicabilityWarning, measured, notes_of
 
 __all__ = [

@@ -301,7 +301,7 @@ def test_ctrl_c_gives_what_was_done():
 
 
 def test_progress_says_how_it_stands_and_how_far_it_is(capsys, monkeypatch):
-    monkeypatch.setattr("rrl._told.EVERY", (0.0, 0.0))
+    monkeypatch.setattr("rrl._progress.EVERY", 0.0)
     found = certify_replicability(coin, rho=0.5, seed=1, progress=True)
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == found.n_pairs and lines[0].startswith("1 pairs, ") and lines[-1].endswith("; settled")
@@ -312,7 +312,7 @@ def test_progress_says_how_it_stands_and_how_far_it_is(capsys, monkeypatch):
 
 
 def test_the_line_renews_itself_on_a_terminal(capsys, monkeypatch):
-    monkeypatch.setattr("rrl._told.EVERY", (0.0, 100.0))
+    monkeypatch.setattr("rrl._progress.RENEWED", 0.0)
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     estimate_replicability(coin, n_pairs=3, seed=0, progress=True)
     text = capsys.readouterr().err

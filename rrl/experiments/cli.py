@@ -1,4 +1,4 @@
-"""The command line: ``rrl run``, ``rrl status``, ``rrl show``."""
+"""The command line: ``rrl run``, ``rrl status``, ``rrl show``, and the commands of other modules."""
 
 import argparse
 import contextlib
@@ -11,6 +11,7 @@ from pathlib import Path
 
 from .. import __version__
 from .._extras import missing
+from . import _certify, _export
 from ._listing import details, line, plain
 from .records import unit_key
 from .store import RunStore
@@ -48,6 +49,11 @@ def _folders(experiment, args):
     """Where records of an experiment may lie."""
     folders = [args.folder] if args.folder else [default_folder(experiment, scale) for scale in ("full", "quick")]
     return list(dict.fromkeys(folders))
+
+
+def _places(args):
+    """Where records of any experiment may lie."""
+    return dict.fromkeys(folder for experiment in EXPERIMENTS for folder in _folders(experiment, args))
 
 
 def _module(experiment):
@@ -142,8 +148,7 @@ def _status(args):
 
 
 def _show(args):
-    places = dict.fromkeys(folder for experiment in EXPERIMENTS for folder in _folders(experiment, args))
-    found = {folder: RunStore(folder).records() for folder in places}
+    found = {folder: RunStore(folder).records() for folder in _places(args)}
     if not any(found.values()):
         raise ValueError(f"there are no records in {', '.join(map(str, found))}")
     # A record that lies in two folders is one.
@@ -173,7 +178,9 @@ def _data(text):
 
 
 def _parser():
-    parser = argparse.ArgumentParser(prog="rrl", description="Run and look at the experiments of the book.")
+    parser = argparse.ArgumentParser(
+        prog="rrl", description="Run and look at the experiments of the book; certify any program."
+    )
     parser.add_argument("--version", action="version", version=f"rrl {__version__}")
     parser.add_argument("--traceback", action="store_true", help="after an error, also show where it was raised")
     commands = parser.add_subparsers(dest="command", required=True)
@@ -210,6 +217,10 @@ def _parser():
             else "rrl-results/EXPERIMENT in the working folder, and the book's own in a clone"
         )
         command.add_argument("--folder", type=_path, help=f"of the records (default: {default})")
+    for command, do in ((run, _run), (status, _status), (show, _show)):
+        command.set_defaults(do=do)
+    _certify.add(commands)
+    _export.add(commands, _places)
     return parser
 
 
@@ -235,15 +246,19 @@ def main(argv=None):
     Returns
     -------
     int
-        Exit status: 0, 1 after an error that is printed, 130 when stopped, 141 when nobody reads what is printed.
+        Exit status: 0, 1 after an error that is printed, 130 when stopped, 141 when nobody reads what is printed;
+        of ``rrl certify``, as its help says.
     """
     parser = _parser()
+    argv, program = _certify.split(list(sys.argv[1:] if argv is None else argv))
     args = parser.parse_args(argv)
+    args.program = program
     if getattr(args, "jobs", None) is not None and args.jobs < 1:
         parser.error(f"--jobs must be at least 1, got {args.jobs}")
     try:
-        {"run": _run, "status": _status, "show": _show}[args.command](args)
+        status = args.do(args)
         sys.stdout.flush()
+        return status or 0
     except BrokenPipeError:
         # As in `rrl show | head`; what is left to print has nowhere to go at the interpreter's end either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -262,5 +277,4 @@ def main(argv=None):
         print(f"error: {_words(error)}", file=sys.stderr)
         if args.traceback:
             traceback.print_exception(error)
-        return 1
-    return 0
+        return getattr(args, "failed", 1)

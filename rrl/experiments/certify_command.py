@@ -1,0 +1,176 @@
+"""``rrl certify``: whether any program is replicable, settled from the command line."""
+
+import argparse
+import contextlib
+import hashlib
+import re
+import shlex
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from ..pairs import RunFailed
+from ..programs import Program, certify_program
+from .listing import plain
+from .records import record_text
+
+__all__ = ["add", "split"]
+
+#: Exit statuses; 2 is that of a command line that cannot be understood.
+STATUS = {"replicable": 0, "not replicable": 1, "undecided": 3}
+FAILED, STOPPED = 4, 130
+DESCRIPTION = """\
+Run PROGRAM in pairs that share {shared_seed} and have a {data_seed} each, compare exactly what they publish at {out}
+(or on standard output), and stop as soon as it is settled whether two runs differ with probability at most RHO.
+"""
+EPILOG = """\
+example:
+  rrl certify --rho .1 -- python train.py --data-seed {data_seed} --shared-seed {shared_seed} --out {out}.npz
+
+Seeds are integers from 0 to 2^31 - 1. Arrays of .npz, .npy and .safetensors and entries of .json are compared as
+integers, booleans and text; floats there are refused, since they differ by the machine. Other files, standard output,
+and with --bytes all files are compared bit by bit. Every pair is put on record: the same command goes on from there,
+after Ctrl-C, a crash or a kill. It ends with a statement in JSON and LaTeX.
+
+exit status: 0 replicable, 1 not replicable, 2 a wrong command line, 3 undecided after --max-pairs or for want of
+evidence that the seeds are used, 4 a run failed, 130 stopped.
+"""
+
+
+def add(commands):
+    """Add the command to a parser's subcommands."""
+    certify = commands.add_parser(
+        "certify",
+        help="settle whether a program, in any language, is replicable",
+        usage="rrl certify --rho RHO [options] -- PROGRAM [words with {data_seed}, {shared_seed} and {out}]",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    option = certify.add_argument
+    option("--rho", type=float, required=True, help="largest probability that two runs differ, in (0, 1)")
+    option("--delta", type=float, default=0.05, help="probability of a false claim (default: %(default)s)")
+    option("--jobs", type=int, metavar="N", default=1, help="runs at a time (default: %(default)s)")
+    option("--seed", type=int, default=0, help="of the measurement (default: %(default)s)")
+    option("--max-pairs", type=int, metavar="N", default=10_000, help="give up after so many (default: %(default)s)")
+    option("--time-limit", type=float, metavar="S", help="seconds after which a run has failed (default: none)")
+    option("--key", action="append", default=[], help="compare this array or JSON entry only (may be given again)")
+    option("--bytes", action="store_true", help="compare files bit by bit, whatever they hold")
+    option(
+        "--allow-constant",
+        action="store_true",
+        help="claim replicability even if every run publishes the same, whatever its seeds",
+    )
+    option("--folder", type=Path, help="of the records and the statement (default: rrl-results/certify/NAME)")
+    option("--quiet", action="store_true", help="no progress on standard error")
+    certify.set_defaults(do=certify_main, refuse=certify.error, failed=FAILED)
+
+
+def split(argv):
+    """The words before and after ``--``: what stands behind it is the program's, options and all."""
+    if argv[:1] != ["certify"] or {"-h", "--help"} & set(argv):
+        return argv, []
+    if "--" not in argv:
+        print("rrl certify: error: give the program after --, as in", file=sys.stderr)
+        print("\n".join(EPILOG.splitlines()[1:2]), file=sys.stderr)
+        raise SystemExit(2)
+    at = argv.index("--")
+    return argv[:at], argv[at + 1 :]
+
+
+def _text(words):
+    """A command as one types it; braces alone need no quotes."""
+    return " ".join(word if re.fullmatch(r"[\w@%+=:./{}-]+", word) else shlex.quote(word) for word in words)
+
+
+def default_folder(program, seed):
+    """A folder of this program's own: the name of its first file, and a digest of all that tells it from others."""
+    words = [*program.files(), program.command[0]]
+    name = re.sub(r"\W+", "-", Path(words[0]).stem)
+    digest = hashlib.sha256(record_text(program.unit() | {"seed": seed}).encode()).hexdigest()
+    return Path("rrl-results") / "certify" / f"{name}-{digest[:8]}"
+
+
+def certify_main(args):
+    """Certify the program, print what came out, write the statement; the exit status."""
+    program = Program(tuple(args.program), tuple(args.key), args.bytes, args.time_limit)
+    try:
+        program.check()
+        folder = args.folder or default_folder(program, args.seed)
+        folder.mkdir(parents=True, exist_ok=True)
+        done = len(list((folder / "pairs").glob("*.json")))
+        if not args.quiet:
+            there = f", {done} pairs are there" if done else ""
+            print(f"{plain(_text(args.program))}\nrecords in {plain(folder)}{there}", file=sys.stderr, flush=True)
+        with stopped_like_ctrl_c():
+            found, failure = _settle(args, folder)
+    except ValueError as error:
+        args.refuse(plain(error))
+    if found is not None:
+        for pair in [pair for pair in found.pairs if pair.differs][:3]:
+            print(plain(f"pair {pair.index} differs: {'; '.join(pair.first)}"))
+            for data_seed in pair.data_seeds:
+                print(plain(f"  {_text(program.words(pair.shared_seed, data_seed))}"))
+        statement = found.statement(_text(args.program), compared=program.compared(), **_origin(program, failure))
+        print("\n".join(map(plain, str(statement).splitlines())))
+        print(f"statement: {' and '.join(plain(path) for path in statement.write(folder / 'statement'))}")
+    if failure is not None:
+        print("\n".join(["error:", *(plain(line) for line in f"{failure}".splitlines())]), file=sys.stderr)
+        print("its pair is not decided; the same command tries it again and goes on from there", file=sys.stderr)
+        return FAILED
+    if found is None or found.interrupted:
+        print("stopped; what is done is kept, and the same command goes on from there", file=sys.stderr)
+        return STOPPED
+    return STATUS[found.verdict]
+
+
+def _settle(args, folder):
+    """The certificate, or that of the pairs before a failure, and the failure."""
+    try:
+        found = certify_program(
+            args.program,
+            rho=args.rho,
+            confidence=1 - args.delta,
+            max_pairs=args.max_pairs,
+            seed=args.seed,
+            jobs=args.jobs,
+            time_limit=args.time_limit,
+            keys=args.key,
+            as_bytes=args.bytes,
+            allow_constant=args.allow_constant,
+            progress=not args.quiet,
+            store=folder / "pairs",
+        )
+    except RunFailed as error:
+        return error.certificate, error
+    except KeyboardInterrupt:
+        return None, None
+    return found, None
+
+
+@contextlib.contextmanager
+def stopped_like_ctrl_c():
+    """Let what ends a job elsewhere (a scheduler, a closed terminal) end it as Ctrl-C does."""
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    before = {name: signal.signal(name, stop) for name in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM))}
+    try:
+        yield
+    finally:
+        for name, handler in before.items():
+            signal.signal(name, handler)
+
+
+def _origin(program, failure):
+    """What was run, for the statement."""
+    found = {"command": list(program.command), "files_sha256": program.files()}
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        ask = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+        asked = subprocess.run(ask, capture_output=True, text=True, timeout=20, check=True)
+        found["commit_of_working_folder"] = asked.stdout.strip()
+    if failure is not None:
+        found["failed"] = f"{failure}"
+    return found

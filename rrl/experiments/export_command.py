@@ -1,0 +1,99 @@
+"""``rrl export``: records as a table for other tools, one row a record."""
+
+import csv
+import io
+import json
+import os
+import sys
+from pathlib import Path
+
+from .records import unit_key
+from .store import RunStore
+
+__all__ = ["add", "rows"]
+
+KINDS = (".csv", ".parquet")
+
+
+def add(commands, folders):
+    """Add the command to a parser's subcommands; ``folders(args)`` says where records lie if no folder is named."""
+    export = commands.add_parser("export", help="write records as a table: CSV or Parquet")
+    export.add_argument("table", metavar="TABLE", help="a .csv or .parquet file; - for CSV on standard output")
+    export.add_argument("--experiment", help="only records of this experiment (default: all)")
+    help_text = "of the records; may be given again (default: those that rrl show lists)"
+    export.add_argument("--folder", type=Path, action="append", dest="folders", help=help_text)
+    export.set_defaults(do=_export, folder=None, where=folders)
+
+
+def _flat(name, value):
+    """Columns of a value: dicts are taken apart, lists become JSON, packed arrays are left to Python."""
+    if isinstance(value, dict):
+        if "zlib" in value and "shape" in value:
+            return
+        for key, part in value.items():
+            yield from _flat(f"{name}.{key}" if name else key, part)
+    else:
+        yield name, json.dumps(value) if isinstance(value, list) else value
+
+
+def rows(records):
+    """One flat dict a record: the unit's parameters, then ``result.*`` and ``provenance.*``.
+
+    Examples
+    --------
+    >>> from rrl.experiments.export_command import rows
+    >>> unit = {"experiment": "demo", "seed": 1}
+    >>> rows([{"unit": unit, "result": {"score": 0.5, "codes": [1, 2]}, "provenance": {"versions": {"rrl": "0.2.0"}}}])
+    [{'record': '2be8a8ae0ae0', 'experiment': 'demo', 'seed': 1, 'result.score': 0.5, 'result.codes': '[1, 2]',
+      'provenance.versions.rrl': '0.2.0'}]
+    """
+    found = []
+    for record in records:
+        parts = [("", record["unit"]), ("result", record["result"]), ("provenance", record["provenance"])]
+        columns = [column for name, part in parts for column in _flat(name, part)]
+        found.append({"record": unit_key(record["unit"])[:12], **dict(columns)})
+    return found
+
+
+def _export(args):
+    kind = ".csv" if args.table == "-" else Path(args.table).suffix.lower()
+    if kind not in KINDS:
+        raise ValueError(f"TABLE must end in {' or '.join(KINDS)}, got {args.table!r}")
+    places = args.folders or args.where(args)
+    records = {unit_key(r["unit"]): r for place in places for r in RunStore(place).records(args.experiment)}
+    if not records:
+        of = f" of {args.experiment}" if args.experiment else ""
+        raise ValueError(f"there are no records{of} in {', '.join(map(str, places))}")
+    table = rows(records.values())
+    data = _csv(table) if kind == ".csv" else _parquet(table)
+    if args.table == "-":
+        sys.stdout.write(data.decode())
+        return
+    path = Path(os.path.expanduser(args.table))
+    part = path.with_name(f".{path.name}.part")
+    part.write_bytes(data)
+    os.replace(part, path)
+    columns = len({name for row in table for name in row})
+    print(f"{len(table)} records, {columns} columns: {path}")
+
+
+def _csv(table):
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, list(dict.fromkeys(name for row in table for name in row)))
+    writer.writeheader()
+    writer.writerows(table)
+    return text.getvalue().encode()
+
+
+def _parquet(table):
+    try:
+        import pandas
+
+        frame = pandas.DataFrame(table)
+        for name in frame:
+            if len({type(value) for value in frame[name].dropna()} - {bool, int, float}) > 1:
+                frame[name] = frame[name].map(lambda value: value if value is None else f"{value}")
+        return frame.to_parquet(index=False)
+    except ImportError as error:
+        text = "Parquet needs pandas and pyarrow: pip install pandas pyarrow; CSV needs neither"
+        raise ImportError(text) from error
