@@ -36,10 +36,10 @@ from .replicability import (
     modal_share,
     pairwise_share,
 )
+from .evidence import anytime_limits
 from .certify import (
     Certificate,
     CertificationLaw,
-    anytime_limits,
     certification_law,
     certify_replicability,
     least_pairs,

@@ -1,5 +1,6 @@
 """Files that a program published, as names with values: arrays of NumPy and safetensors, leaves of JSON, or bytes."""
 
+import contextlib
 import hashlib
 import io
 import json
@@ -61,9 +62,10 @@ def _leaves(path, value):
 
 
 def _is_npz(data):
-    return data.startswith(b"PK\x03\x04") and all(
-        n.endswith(".npy") for n in zipfile.ZipFile(io.BytesIO(data)).namelist()
-    )
+    with contextlib.suppress(zipfile.BadZipFile):
+        members = zipfile.ZipFile(io.BytesIO(data)).namelist()
+        return bool(members) and all(member.endswith(".npy") for member in members)
+    return False
 
 
 def _parse(name, data):
@@ -75,9 +77,7 @@ def _parse(name, data):
         if name.endswith(".safetensors"):
             return _safetensors(data)
     except (ValueError, KeyError, TypeError, AttributeError, EOFError, OSError, zipfile.BadZipFile) as error:
-        raise RunFailed(
-            f"published {name}, which cannot be read as such ({error}); --bytes compares any file"
-        ) from error
+        raise RunFailed(f"published {name}, which cannot be read ({error}); --bytes compares any file") from error
     return {"": data}
 
 
@@ -138,9 +138,9 @@ def digest_outputs(values):
         value = values[name]
         if isinstance(value, np.ndarray):
             numbers = value.dtype.kind in "iu"
-            kind = "number" if numbers else value.dtype.kind
-            exact = not numbers or value.dtype != np.uint64 or (value <= np.iinfo(np.int64).max).all()
-            data = value.astype("<i8" if exact else "<u8").tobytes() if numbers else repr(value.tolist()).encode()
+            fits = value.dtype != np.uint64 or (value <= np.iinfo(np.int64).max).all()
+            kind = ("<i8" if fits else "<u8") if numbers else value.dtype.kind
+            data = value.astype(kind).tobytes() if numbers else repr(value.tolist()).encode()
             part = (kind, value.shape)
         else:
             part, data = (type(value).__name__,), value if isinstance(value, bytes) else repr(value).encode()

@@ -1,214 +1,22 @@
 """Any program, in any language, run in pairs: one shared seed, a data seed each, and what it published."""
 
-import contextlib
-import hashlib
 import math
-import os
 import shlex
-import shutil
-import signal
-import subprocess
-import tempfile
 import threading
 import time
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from pathlib import Path
 
-from ._checks import check_integer, check_measurement, check_positive, check_probability
-from ._outputs import digest_outputs, read_outputs, top
+from ._checks import check_integer, check_measurement, check_probability
+from ._outputs import digest_outputs, top
 from ._progress import teller
 from ._published import MOST, differences
 from ._resume import Records
+from ._running import Program, Running
 from .certify import settle
 from .pairs import Pair, RunFailed, pair_children
 
-__all__ = ["Program", "certify_program"]
-
-#: Lines of standard error that are told of a run that failed.
-TAIL = 12
-
-
-class Running:
-    """The processes that run now, to be ended together with all that they have started."""
-
-    def __init__(self):
-        self.lock, self.processes, self.stopped = threading.Lock(), set(), False
-
-    def start(self, *arguments, **options):
-        """A new process, unless all were stopped."""
-        with self.lock:
-            if self.stopped:
-                raise RunFailed("was stopped")
-            # A session of its own: Ctrl-C reaches us alone, and the whole group can be ended.
-            process = subprocess.Popen(*arguments, **options, start_new_session=True)
-            self.processes.add(process)
-        return process
-
-    def end(self, process):
-        """End a process that still runs, with its children."""
-        with self.lock:
-            self._kill(process)
-            self.processes.discard(process)
-
-    def stop(self):
-        """End all, and start no other."""
-        with self.lock:
-            self.stopped = True
-            for process in self.processes:
-                self._kill(process)
-
-    def _kill(self, process):
-        if process.poll() is None:
-            with contextlib.suppress(ProcessLookupError):
-                if hasattr(os, "killpg"):
-                    os.killpg(process.pid, signal.SIGKILL)
-                else:
-                    process.kill()
-
-
-@dataclass(frozen=True)
-class Program:
-    """A command with places for its seeds and its output.
-
-    Attributes
-    ----------
-    command : tuple of str
-        Words; ``{data_seed}``, ``{shared_seed}`` and ``{out}`` stand for what each run gets. Seeds are
-        integers from 0 to 2^31 - 1. Without ``{out}``, its standard output is what it publishes.
-    keys : tuple of str
-        See :func:`certify_program`.
-    as_bytes : bool
-    time_limit : float or None
-        Seconds of a run.
-    """
-
-    command: tuple[str, ...]
-    keys: tuple[str, ...]
-    as_bytes: bool
-    time_limit: float | None
-
-    def check(self):
-        """Refuse what cannot be measured, before anything runs."""
-        if not self.command or not all(isinstance(word, str) for word in self.command):
-            raise ValueError(
-                f"command must be the program's words, as ['python', 'train.py', ...], got {self.command!r}"
-            )
-        text = " ".join(self.command)
-        if "{data_seed}" not in text:
-            raise ValueError(
-                "the command has no {data_seed}: the two runs of a pair need data of their own, "
-                f"so the program must take a seed for its data or environment, got {text}"
-            )
-        if "{shared_seed}" not in text:
-            raise ValueError(
-                "the command has no {shared_seed}: the two runs of a pair share the seed of the algorithm's own "
-                f"random choices; if it has none, hand it over unused (env SHARED={{shared_seed}} ...), got {text}"
-            )
-        if self.keys and (self.as_bytes or "{out}" not in text):
-            raise ValueError(
-                f"a key is looked up in files that the program writes to {{out}}, not in bytes, got {self.keys}"
-            )
-        if self.time_limit is not None:
-            check_positive(time_limit=self.time_limit)
-        if shutil.which(self.command[0]) is None:
-            raise ValueError(f"there is no program {self.command[0]!r}")
-
-    def unit(self):
-        """What tells its records from others': the command, the files that it names, and what is compared."""
-        return {
-            "experiment": "program",
-            "command": list(self.command),
-            "files": self.files(),
-            "keys": list(self.keys),
-            "bytes": self.as_bytes,
-        }
-
-    def files(self):
-        """SHA-256 of the files that the command names."""
-        found = {}
-        for word in self.command:
-            path = word.rpartition("=")[2]
-            with contextlib.suppress(OSError, ValueError):
-                if Path(path).is_file():
-                    found[path] = hashlib.sha256(Path(path).read_bytes()).hexdigest()
-        return found
-
-    def compared(self):
-        """What is compared, in words."""
-        if "{out}" not in " ".join(self.command):
-            return "the standard output"
-        if self.as_bytes:
-            return "the bytes of the files it writes"
-        return ", ".join(self.keys) if self.keys else "everything in the files it writes"
-
-    def words(self, shared_seed, data_seed, out="{out}"):
-        """The command of one run."""
-        places = {"{shared_seed}": f"{shared_seed}", "{data_seed}": f"{data_seed}", "{out}": f"{out}"}
-        filled = []
-        for word in self.command:
-            for place, value in places.items():
-                word = word.replace(place, value)
-            filled.append(word)
-        return filled
-
-    def run(self, shared_seed, data_seed, running):
-        """Run it once.
-
-        Returns
-        -------
-        compared, beside : dict
-            As :func:`read_outputs`.
-
-        Raises
-        ------
-        RunFailed
-            With the last lines of its standard error.
-        """
-        with tempfile.TemporaryDirectory(prefix="rrl-", ignore_cleanup_errors=True) as folder:
-            place, out = Path(folder), Path(folder) / "out"
-            out.mkdir()
-            said = [place / name for name in ("stdout", "stderr")]
-            with open(said[0], "wb") as stdout, open(said[1], "wb") as stderr:
-                process = running.start(
-                    self.words(shared_seed, data_seed, out / "out"),
-                    stdin=subprocess.DEVNULL,
-                    stdout=stdout,
-                    stderr=stderr,
-                )
-                try:
-                    status = process.wait(self.time_limit)
-                except subprocess.TimeoutExpired:
-                    raise RunFailed(f"ran longer than {self.time_limit:g} s{_tail(said)}") from None
-                finally:
-                    running.end(process)
-                    process.wait()
-            if status:
-                how = f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
-                raise RunFailed(f"{how}{_tail(said)}")
-            if "{out}" in " ".join(self.command):
-                paths = sorted(path for path in out.rglob("*") if path.is_file())
-                files = {path.relative_to(out).as_posix(): path.read_bytes() for path in paths}
-            else:
-                files = {"stdout": said[0].read_bytes()}
-            try:
-                if not any(files.values()):
-                    raise RunFailed("published nothing")
-                return read_outputs(files, self.keys, self.as_bytes)
-            except RunFailed as error:
-                raise RunFailed(f"{error}{_tail(said)}") from None
-
-
-def _tail(said):
-    """The last lines that a run wrote to standard error, or else to standard output."""
-    for name, path in zip(("error", "output"), said[::-1], strict=True):
-        with open(path, "rb") as file:
-            file.seek(max(0, path.stat().st_size - 20_000))
-            lines = file.read().decode(errors="replace").rstrip().splitlines()[-TAIL:]
-        if lines:
-            return "\n".join([f"; the end of its standard {name}:", *(f"  | {line}" for line in lines)])
-    return "; it wrote nothing to standard error"
+__all__ = ["certify_program"]
 
 
 def seeds(seed, index):
@@ -301,8 +109,12 @@ def certify_program(
         The program's words, with ``{data_seed}``, ``{shared_seed}`` and ``{out}`` where they belong; seeds
         are integers from 0 to 2^31 - 1. At ``{out}`` it may write one file (with an ending of its own) or
         a folder; without ``{out}``, its standard output is compared.
-    rho, confidence, max_pairs, progress
-        As in :func:`rrl.certify_replicability`.
+    rho : float
+        The value to settle, in (0, 1).
+    confidence : float, default=0.95
+        One minus the probability of a false claim.
+    max_pairs : int, default=10_000
+        Give up after so many.
     seed : int, default=0
         Of the measurement.
     jobs : int, default=1
@@ -318,6 +130,8 @@ def certify_program(
     allow_constant : bool, default=False
         Claim "replicable" even if all runs publish the same, whatever their seeds: nobody can then see
         that the program uses them.
+    progress : bool, default=False
+        Say on standard error how it stands.
     store : path or RunStore, optional
         Where every pair is put on record; the same call goes on from there.
 

@@ -1,7 +1,6 @@
 """What one prints of a measurement: a replicability statement, for machines in JSON and for a paper in LaTeX."""
 
 import json
-import os
 import platform
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from . import __version__
+from ._files import write_durably
 
 __all__ = ["ReplicabilityStatement"]
 
@@ -137,7 +137,5 @@ class ReplicabilityStatement:
         stem.parent.mkdir(parents=True, exist_ok=True)
         paths = [stem.with_name(f"{stem.name}.{ending}") for ending in ("json", "tex")]
         for path, text in zip(paths, (self.to_json(), self.to_latex()), strict=True):
-            part = path.with_name(f".{path.name}.part")
-            part.write_text(text, encoding="utf-8")
-            os.replace(part, path)
+            write_durably(path, text.encode())
         return paths

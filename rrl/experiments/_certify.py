@@ -10,9 +10,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+from .._checks import check_integer, check_measurement, check_probability
+from .._running import Program
 from ..pairs import RunFailed
-from ..programs import Program, certify_program
-from .listing import plain
+from ..programs import certify_program
+from ._listing import plain
 from .records import record_text
 
 __all__ = ["add", "split"]
@@ -71,7 +73,7 @@ def split(argv):
     """The words before and after ``--``: what stands behind it is the program's, options and all."""
     if argv[:1] != ["certify"] or {"-h", "--help"} & set(argv):
         return argv, []
-    if "--" not in argv:
+    if "--" not in argv[:-1]:
         print("rrl certify: error: give the program after --, as in", file=sys.stderr)
         print("\n".join(EPILOG.splitlines()[1:2]), file=sys.stderr)
         raise SystemExit(2)
@@ -96,9 +98,11 @@ def certify_main(args):
     """Certify the program, print what came out, write the statement; the exit status."""
     program = Program(tuple(args.program), tuple(args.key), args.bytes, args.time_limit)
     try:
+        check_probability(rho=args.rho, delta=args.delta)
+        check_measurement(1 - args.delta, args.seed, max_pairs=args.max_pairs)
+        check_integer(1, jobs=args.jobs)
         program.check()
         folder = args.folder or default_folder(program, args.seed)
-        folder.mkdir(parents=True, exist_ok=True)
         done = len(list((folder / "pairs").glob("*.json")))
         if not args.quiet:
             there = f", {done} pairs are there" if done else ""
@@ -166,11 +170,14 @@ def stopped_like_ctrl_c():
 
 def _origin(program, failure):
     """What was run, for the statement."""
-    found = {"command": list(program.command), "files_sha256": program.files()}
+    found = {"command": list(program.command), "files_sha256": program.files(), **_commit()}
+    return found | ({} if failure is None else {"failed": f"{failure}"})
+
+
+def _commit():
+    """That of the working folder, where the program and its settings are likely to be."""
     with contextlib.suppress(OSError, subprocess.SubprocessError):
         ask = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
         asked = subprocess.run(ask, capture_output=True, text=True, timeout=20, check=True)
-        found["commit_of_working_folder"] = asked.stdout.strip()
-    if failure is not None:
-        found["failed"] = f"{failure}"
-    return found
+        return {"commit_of_working_folder": asked.stdout.strip()}
+    return {}

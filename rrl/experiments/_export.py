@@ -7,6 +7,7 @@ import os
 import sys
 from pathlib import Path
 
+from .._files import write_durably
 from .records import unit_key
 from .store import RunStore
 
@@ -21,7 +22,7 @@ def add(commands, folders):
     export.add_argument("table", metavar="TABLE", help="a .csv or .parquet file; - for CSV on standard output")
     export.add_argument("--experiment", help="only records of this experiment (default: all)")
     help_text = "of the records; may be given again (default: those that rrl show lists)"
-    export.add_argument("--folder", type=Path, action="append", dest="folders", help=help_text)
+    export.add_argument("--folder", type=Path, action="append", dest="folders", metavar="FOLDER", help=help_text)
     export.set_defaults(do=_export, folder=None, where=folders)
 
 
@@ -41,10 +42,10 @@ def rows(records):
 
     Examples
     --------
-    >>> from rrl.experiments.export_command import rows
+    >>> from rrl.experiments._export import rows
     >>> unit = {"experiment": "demo", "seed": 1}
     >>> rows([{"unit": unit, "result": {"score": 0.5, "codes": [1, 2]}, "provenance": {"versions": {"rrl": "0.2.0"}}}])
-    [{'record': '2be8a8ae0ae0', 'experiment': 'demo', 'seed': 1, 'result.score': 0.5, 'result.codes': '[1, 2]',
+    [{'record': 'c9506e1000a0', 'experiment': 'demo', 'seed': 1, 'result.score': 0.5, 'result.codes': '[1, 2]',
       'provenance.versions.rrl': '0.2.0'}]
     """
     found = []
@@ -70,9 +71,7 @@ def _export(args):
         sys.stdout.write(data.decode())
         return
     path = Path(os.path.expanduser(args.table))
-    part = path.with_name(f".{path.name}.part")
-    part.write_bytes(data)
-    os.replace(part, path)
+    write_durably(path, data)
     columns = len({name for row in table for name in row})
     print(f"{len(table)} records, {columns} columns: {path}")
 

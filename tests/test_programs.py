@@ -1,0 +1,371 @@
+"""Programs that know nothing of us: pairs and seeds, guards, crashes, time limits, kills; and the command line."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rrl import RunFailed, certification_law, certify_program, pair_seeds, programs
+from rrl.experiments import cli
+from rrl.experiments.store import RunStore
+from rrl.programs import seeds
+
+AWK = Path(__file__).parent / "program.awk"
+SEEDS = ("{data_seed}", "{shared_seed}")
+
+
+def program(code, *words):
+    return [sys.executable, "-c", code, *SEEDS, *words]
+
+
+#: Publishes 3 numbers; two runs of a pair differ with probability 0.1.
+CODE = """
+import random, sys
+data, shared = sys.argv[1:3]
+pair = random.Random(shared)
+print(shared, 0, pair.random() < 0.1 and data)
+"""
+AGREES = "import sys; print(sys.argv[2])"
+
+
+# Pairs.
+
+
+def test_the_two_runs_share_one_seed_and_have_a_data_seed_each():
+    found = certify_program(program("import sys; print(*sys.argv[1:3])"), rho=0.3)
+    assert found.verdict == "not replicable"
+    for pair in found.pairs:
+        assert pair.differs and pair.drew is None and len(set(pair.data_seeds)) == 2
+        one, two = (f"{data} {pair.shared_seed}" for data in pair.data_seeds)
+        assert pair.first == (f"stdout line 1: '{one}' and '{two}'",)
+
+
+def test_seeds_suit_every_language_and_belong_to_one_pair():
+    drawn = np.array([seeds(5, index) for index in range(2000)])
+    assert drawn.min() >= 0 and drawn.max() < 2**31 and drawn.max() > 2**30
+    assert len(np.unique(drawn)) == drawn.size and not np.isin([seeds(6, index) for index in range(99)], drawn).any()
+    # From the same sequences as those of Python's functions, cut short.
+    shared, first, _ = pair_seeds(5, 0)
+    assert seeds(5, 0)[1] == first.generate_state(1)[0] >> 1 and shared != seeds(5, 0)[0]
+
+
+def test_verdicts_come_as_often_as_the_law_says(acceptance):
+    """200 measurements, the program's runs replaced by their law; alarm 1e-6 a verdict."""
+
+    class Fake(programs.Program):
+        def run(self, shared_seed, data_seed, running):
+            differ = np.random.default_rng(shared_seed).random() < 0.2
+            return {"x": data_seed if differ else shared_seed}, {}
+
+    law = certification_law(0.2, 0.4, confidence=0.8, max_pairs=15)
+    command = tuple(program(AGREES))
+    found = []
+    for seed in range(200):
+        records = programs.Records(None, None)
+        pairs = programs.program_pairs(Fake(command, (), False, None), seed, 15, 1, records)
+        found.append(programs.settle(pairs, rho=0.4, confidence=0.8, seed=seed, needs_change=True).verdict)
+    for verdict, chance in (("replicable", law.replicable), ("not replicable", law.not_replicable)):
+        low, high = acceptance(200, chance)
+        assert low <= found.count(verdict) <= high
+
+
+def test_jobs_change_nothing_and_pairs_count_in_order(tmp_path):
+    """Later pairs end first here: what came first must not be what counts first."""
+    code = "import random, sys, time; time.sleep(0.2 * random.Random(sys.argv[2]).random());" + CODE
+    found = [certify_program(program(code), rho=0.4, jobs=jobs, seed=1) for jobs in (1, 2, 5)]
+    assert found[0] == found[1] == found[2] and [pair.index for pair in found[0].pairs] == list(range(found[0].n_pairs))
+
+
+def test_it_goes_on_from_its_records_and_another_program_does_not(tmp_path):
+    log, script = tmp_path / "log", tmp_path / "train.py"
+    script.write_text("import sys; print(sys.argv[2]); open(sys.argv[3], 'a').write('x')")
+    command, folder = [sys.executable, str(script), *SEEDS, str(log)], tmp_path / "store"
+    log.write_text("")
+    partial = certify_program(command, rho=0.3, max_pairs=4, store=folder, allow_constant=True)
+    # The log's text is part of what the program is, as any file that the command names.
+    assert partial.n_pairs == 4 and len(log.read_text()) == 8
+    log.write_text("")
+    whole = certify_program(command, rho=0.3, store=folder)
+    assert whole.verdict == "replicable" and whole.pairs[:4] == partial.pairs
+    assert len(log.read_text()) == 2 * (whole.n_pairs - 4)
+    script.write_text(script.read_text() + "\n# changed\n")
+    log.write_text("")
+    certify_program(command, rho=0.3, max_pairs=1, store=folder)
+    assert len(log.read_text()) == 2
+
+
+def test_files_it_writes_with_any_ending_or_in_a_folder_are_compared():
+    code = """
+import os, sys
+data, shared, folder = sys.argv[1:]
+os.makedirs(folder)
+for n in (0, 1):
+    open(f"{folder}/{n}.json", "w").write(f"[{shared}, {n * int(data)}]")
+"""
+    (pair,) = certify_program(program(code, "{out}"), rho=0.5, max_pairs=1).pairs
+    assert pair.n_differ == 1 and pair.first[0].startswith("out/1.json [1]: ")
+    save = "import sys, numpy as np; np.savez(sys.argv[3], codes=np.array([int(sys.argv[2]), int(sys.argv[1]) % 2]))"
+    pairs = certify_program(program(save, "{out}"), rho=0.5, max_pairs=4).pairs
+    assert {pair.first for pair in pairs} <= {(), ("out.npz codes[1]: 0 and 1",), ("out.npz codes[1]: 1 and 0",)}
+    assert any(pair.differs for pair in pairs)
+
+
+def test_what_agrees_on_the_key_and_differs_beside_it_is_named():
+    code = """
+import json, sys
+open(sys.argv[3], "w").write(json.dumps({"codes": [int(sys.argv[2])], "predictions": [int(sys.argv[1]) / 7, 0.5]}))
+"""
+    found = certify_program(program(code, "{out}.json"), rho=0.5, keys=["codes"])
+    assert found.verdict == "replicable" and all(pair.beside == ("predictions",) for pair in found.pairs)
+    assert f"in {found.n_pairs} pairs that agree on what was compared, predictions differs" in found.notes[0]
+    with pytest.raises(RunFailed, match=r"predictions\[0\] in out.json as float"):
+        certify_program(program(code, "{out}.json"), rho=0.5)
+    assert certify_program(program(code, "{out}.json"), rho=0.5, as_bytes=True).verdict == "not replicable"
+
+
+def test_a_program_whose_output_never_changes_is_not_called_replicable():
+    found = certify_program(program("print(1)"), rho=0.5)
+    assert found.verdict == "undecided" and found.n_disagree == 0 and "published the same output" in found.notes[0]
+    assert certify_program(program("print(1)"), rho=0.5, allow_constant=True).verdict == "replicable"
+
+
+# Refused before anything runs.
+
+
+@pytest.mark.parametrize(
+    ("command", "options", "words"),
+    [
+        ([], {}, "command must be the program's words"),
+        ("python x", {}, "command must be a list of words, as shlex.split makes of a text, got 'python x'"),
+        (["awk", 1], {}, "command must be the program's words"),
+        (["awk", "{shared_seed}"], {}, "the command has no {data_seed}: the two runs of a pair need data of their own"),
+        (["awk", "{data_seed}"], {}, "the command has no {shared_seed}: the two runs of a pair share the seed"),
+        (["no-such-program", *SEEDS], {}, "there is no program 'no-such-program'"),
+        (program(AGREES), {"keys": ["a"]}, "a key is looked up in files that the program writes to {out}"),
+        (program(AGREES, "{out}"), {"keys": ["a"], "as_bytes": True}, "a key is looked up"),
+        (program(AGREES), {"time_limit": 0}, "time_limit must be positive"),
+        (program(AGREES), {"jobs": 0}, "jobs must be an integer >= 1"),
+        (program(AGREES), {"rho": 1}, "rho must lie strictly"),
+        (program(AGREES), {"max_pairs": 0}, "max_pairs must be a positive integer"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused(command, options, words, monkeypatch):
+    monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: pytest.fail("it ran"))
+    with pytest.raises(ValueError) as refused:
+        certify_program(command, **{"rho": 0.1} | options)
+    assert words in str(refused.value)
+
+
+# Failures.
+
+
+def failing(how):
+    """Fails in every pair whose shared seed is 0 modulo 5."""
+    code = "import os, sys, time; data, shared = map(int, sys.argv[1:3]); print(shared)"
+    return program(f"{code}\nif shared % 5 == 0: {how}")
+
+
+FIRST = next(index for index in range(99) if seeds(0, index)[0] % 5 == 0)
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        (
+            "print('a\\nb', file=sys.stderr); sys.exit(3)",
+            ["ended with status 3; the end of its standard error:", "  | b"],
+        ),
+        ("1 / 0", ["ended with status 1", "  | ZeroDivisionError: division by zero"]),
+        ("os.kill(os.getpid(), 9)", ["was ended by signal 9; the end of its standard output:", "  | "]),
+        ("time.sleep(60)", ["ran longer than 2 s"]),
+    ],
+)
+@pytest.mark.parametrize("jobs", [1, 4])
+def test_a_run_that_fails_is_named_and_its_pair_counts_neither_way(how, words, jobs, tmp_path):
+    with pytest.raises(RunFailed) as failed:
+        certify_program(failing(how), rho=0.01, jobs=jobs, store=tmp_path, time_limit=2)
+    text = str(failed.value)
+    assert f"of pair {FIRST} " in text and all(word in text for word in words)
+    shared, *data = seeds(0, FIRST)
+    assert any(f"{d} {shared}" in text.splitlines()[-1] for d in data)
+    found = failed.value.certificate
+    assert (found.n_pairs, found.n_disagree, found.verdict) == (FIRST, 0, "undecided") and FIRST > 0
+    # Nothing of the lost pair is on record; those before it are.
+    on_record = {record["unit"]["pair"] for record in RunStore(tmp_path).records()}
+    assert FIRST not in on_record and set(range(FIRST)) <= on_record
+
+
+def test_a_failure_in_the_first_pair_has_no_certificate_and_the_second_run_is_spared(tmp_path):
+    log = tmp_path / "log"
+    code = f"import sys; open({str(log)!r}, 'a').write('x'); sys.exit(1)"
+    with pytest.raises(RunFailed, match="run 1 of pair 0 ended with status 1; it wrote nothing to") as failed:
+        certify_program(program(code), rho=0.1)
+    assert failed.value.certificate is None and log.read_text() == "x"
+
+
+def test_a_program_that_writes_nothing_has_failed():
+    with pytest.raises(RunFailed, match="published nothing"):
+        certify_program(program("pass"), rho=0.1)
+    with pytest.raises(RunFailed, match=r"published nothing; the end of its standard output:\n  \| forgot"):
+        certify_program(program("print('forgot')", "{out}"), rho=0.1)
+
+
+def wait_for(condition, seconds=60):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def is_running(pid):
+    """A zombie that nobody waits for has ended, too."""
+    try:
+        return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="reads /proc")
+def test_a_time_limit_ends_the_children_of_the_program_too(tmp_path):
+    pids = tmp_path / "pids"
+    script = f"sleep 600 & echo $! >> {pids}; wait; : {{data_seed}} {{shared_seed}}"
+    with pytest.raises(RunFailed, match="ran longer than 1 s"):
+        certify_program(["sh", "-c", script], rho=0.1, time_limit=1, jobs=2)
+    children = [int(pid) for pid in pids.read_text().split()]
+    wait_for(lambda: not any(map(is_running, children)))
+    assert children
+
+
+# The command line.
+
+
+def rrl(*words):
+    return cli.main([str(word) for word in words])
+
+
+def awk(n, width=0.05):
+    return ["--", "awk", "-v", f"n={n}", "-v", "data={data_seed}", "-v", "shared={shared_seed}", "-f", AWK]
+
+
+def test_the_worked_example_from_an_empty_folder(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert rrl("certify", "--rho", 0.2, "--jobs", 2, *awk(20_000)) == 0
+    out, err = capsys.readouterr()
+    lines = out.splitlines()
+    assert lines[-3].startswith("replicable: awk -v n=20000 -v data={data_seed} -v shared={shared_seed} -f ")
+    assert "pairs differ in the standard output; rho in [0.000, 0." in lines[-2]
+    assert "program" in err and "1 pairs, " in err
+    (folder,) = (tmp_path / "rrl-results" / "certify").iterdir()
+    assert folder.name.startswith("program-")
+    content = json.loads((folder / "statement.json").read_text())
+    assert content["verdict"] == "replicable" and content["n_pairs"] == len(content["pairs"])
+    assert list(content["files_sha256"]) == [str(AWK)] and len(content["pairs"][0]["data_seeds"]) == 2
+    assert r"\paragraph{Replicability.}" in (folder / "statement.tex").read_text()
+    # Again, all is on record.
+    monkeypatch.setattr(programs.Program, "run", lambda *_: pytest.fail("it ran"))
+    assert rrl("certify", "--rho", 0.2, "--jobs", 2, "--quiet", *awk(20_000)) == 0
+    assert capsys.readouterr() == (out, "")
+
+
+def test_each_end_has_its_exit_status(tmp_path, capsys):
+    folder = ("--folder", tmp_path, "--quiet")
+    assert rrl("certify", "--rho", 0.2, *folder, *awk(200)) == 1
+    out = capsys.readouterr().out
+    assert out.startswith("pair 2 differs: stdout line 1: ") and "\n  awk -v n=200 -v data=" in out
+    assert "not replicable: awk" in out
+    assert rrl("certify", "--rho", 0.2, "--max-pairs", 2, *folder, *awk(20_000)) == 3
+    assert "undecided: awk" in capsys.readouterr().out
+    assert rrl("certify", "--rho", 0.2, *folder, "--", *program("print(1)")) == 3
+    assert "note: all " in capsys.readouterr().out
+    assert rrl("certify", "--rho", 0.2, *folder, "--allow-constant", "--", *program("print(1)")) == 0
+    capsys.readouterr()
+    assert rrl("certify", "--rho", 0.01, *folder, "--", *failing("sys.exit('\\x1b[31mred')")) == 4
+    out, err = capsys.readouterr()
+    assert "undecided: " in out and "the same command tries it again" in err
+    assert r"  | \x1b[31mred" in err and "\x1b" not in err
+    content = json.loads((tmp_path / "statement.json").read_text())
+    assert content["verdict"] == "undecided" and f"pair {FIRST} ended with status 1" in content["failed"]
+    assert content["n_pairs"] == FIRST
+    (tmp_path / "file").touch()
+    assert rrl("certify", "--rho", 0.2, "--quiet", "--folder", tmp_path / "file", *awk(200)) == 4
+    assert "cannot write" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--rho", 0.2, "python", "x"], "give the program after --"),
+        (["--rho", 0.2, "--"], "give the program after --"),
+        (["--", "awk", *SEEDS], "the following arguments are required: --rho"),
+        (["--rho", 0.2, "--", "awk", "1"], "the command has no {data_seed}"),
+        (["--rho", 2, "--", "awk", *SEEDS], "rho must lie strictly between 0 and 1, got 2.0"),
+        (["--rho", 0.2, "--delta", 0, "--", "awk", *SEEDS], "delta must lie strictly between 0 and 1, got 0.0"),
+        (["--rho", 0.2, "--seed", -1, "--", "awk", *SEEDS], "seed must be a non-negative integer"),
+        (["--rho", 0.2, "--jobs", 0, "--", "awk", *SEEDS], "--jobs must be at least 1"),
+    ],
+)
+def test_a_wrong_command_line_has_status_2_and_leaves_nothing(words, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as stopped:
+        rrl("certify", *words)
+    assert stopped.value.code == 2 and message in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_help_tells_the_statuses_and_an_example(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        rrl("certify", "--help")
+    out = capsys.readouterr().out
+    assert stopped.value.code == 0 and "exit status: 0 replicable, 1 not replicable" in out and "--out {out}.npz" in out
+
+
+# Stopped and killed.
+
+SLOW = "import sys, time; open({log!r}, 'a').write('x'); time.sleep({sleep}); print(sys.argv[2])"
+
+
+def start(folder, log, sleep, *options):
+    command = [sys.executable, "-m", "rrl", "certify", "--rho", "0.3", "--folder", folder, *options]
+    command += ["--", *program(SLOW.format(log=str(log), sleep=sleep))]
+    return subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def records(folder):
+    return len(list((folder / "pairs").glob("*.json")))
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_ctrl_c_and_a_scheduler_leave_a_statement_of_what_was_done(tmp_path, name):
+    log = tmp_path / "log"
+    process = start(tmp_path, log, 0.3, "--jobs", 2)
+    wait_for(lambda: records(tmp_path) >= 2)
+    process.send_signal(getattr(signal, name))
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "undecided" in out and "the same command goes on from there" in err and "Traceback" not in err
+    content = json.loads((tmp_path / "statement.json").read_text())
+    assert content["interrupted"] and 1 <= content["n_pairs"] < 11 and content["n_disagree"] == 0
+    begun = len(log.read_text())
+    time.sleep(0.5)
+    assert len(log.read_text()) == begun  # no run goes on behind our back
+
+
+def test_killed_in_the_middle_it_goes_on_from_its_records(tmp_path):
+    log, folder = tmp_path / "log", tmp_path / "store"
+    process = start(folder, log, 0.2)
+    wait_for(lambda: records(folder) >= 3)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate(timeout=60)
+    time.sleep(1)  # a run that had just begun goes on alone, and its result is lost
+    done, begun = records(folder), len(log.read_text())
+    assert 3 <= done < 11 and 2 * done <= begun <= 2 * done + 2
+    process = start(folder, log, 0.2)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0 and f"{done} pairs are there" in err
+    assert len(log.read_text()) - begun == 2 * (11 - done) and "0 of 11 pairs differ" in out
