@@ -17,12 +17,11 @@ from pathlib import Path
 import yaml
 from markdown_it import MarkdownIt
 from mdit_py_plugins.dollarmath import dollarmath_plugin
+from notebook_texts import glued, put_numbers
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 from run_notebooks import write_atomic
-
-from notebooks import glued, put_numbers
 
 ROOT = Path(__file__).resolve().parents[1]
 MATHJAX_LICENCE = ROOT / "book" / "_static" / "mathjax" / "LICENSE"

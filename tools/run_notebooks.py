@@ -30,9 +30,9 @@ import kernel_start
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # The package of this checkout, wherever the installed one lies.
 from figure_origins import figure_origins  # noqa: E402
+from notebook_texts import NotebookError, SourceError, explain, fill_in, plain, read_source, tidy  # noqa: E402
 
-from notebooks import NotebookError, SourceError, explain, fill_in, plain, read_source, tidy  # noqa: E402
-
+TOOLS = ("run_notebooks", "notebook_texts", "kernel_start", "figure_origins")
 TRIED = "_build/tried"
 RESULTS = "book/results"
 LARGEST = 20 * 2**20
@@ -96,7 +96,7 @@ def prepare(root, source, parameters, commit="", trying=False):
                 f"{source.name}: parameter {name} is {defaults[name]!r} by default, not a word: {value!r}"
             )
     # Not book/*.yml: the claim map is checked against what the notebooks find, and they do not read it.
-    tools = (root / "tools" / f"{name}.py" for name in ("run_notebooks", "notebooks", "kernel_start", "figure_origins"))
+    tools = (root / "tools" / f"{name}.py" for name in TOOLS)
     results = set(re.findall(rf"{RESULTS}(?:/[\w-]+)?", source.read_text(encoding="utf-8")))
     inputs = files_under(source, *tools, root / "requirements.lock", root / "rrl", *(root / name for name in results))
     place = root / (TRIED if trying else "chapters")

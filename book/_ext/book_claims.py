@@ -2,8 +2,8 @@
 
 import ast
 import csv
-import importlib
 import json
+import pkgutil
 from collections import Counter
 from pathlib import Path
 
@@ -48,16 +48,10 @@ def read_verdicts(root, chapters):
 
 def has_name(path):
     """Tell whether a dotted name below rrl exists."""
-    parts = path.split(".")
-    found = importlib.import_module(parts[0])
-    for part in parts[1:]:
-        try:
-            found = getattr(found, part)
-        except AttributeError:
-            try:
-                found = importlib.import_module(f"{found.__name__}.{part}")
-            except (ImportError, AttributeError):
-                return False
+    try:
+        pkgutil.resolve_name(path)
+    except (ImportError, AttributeError):
+        return False
     return True
 
 

@@ -160,6 +160,12 @@ def test_with_a_repository_the_buttons_open_this_book_s_notebooks(monkeypatch):
     assert set(links) == {"Binder", "Colab"} and all("/one/two/" in link for link in links.values())
 
 
+def test_fitted_names_in_docstrings_are_code_and_formulas_are_not():
+    lines = ["coef_ and ``codes_``, omega_(d-1), `link_`_, x_{1} and self.coef_."]
+    rrl_book.quote_fitted_names(None, "class", "x", None, None, lines)
+    assert lines == ["``coef_`` and ``codes_``, omega_(d-1), `link_`_, x_{1} and self.coef_."]
+
+
 @pytest.mark.parametrize("url", ["", "https://github.com/one/two"])
 def test_copies_of_notebooks_begin_with_what_to_install(tmp_path, url):
     copy = tmp_path / "_sources" / "chapters" / "03_ridge.ipynb"

@@ -10,9 +10,8 @@ import pytest
 import yaml
 from build_slides import SlideError, find_decks, no_number, read_deck, read_results, render_slide
 from check_pages import CHROMIUM_FLAGS, FORMULA_FAULTS, check_files, find_chromium, find_pages, served
+from notebook_texts import NUMBER, put_numbers
 from sphinx.errors import ExtensionError
-
-from notebooks import NUMBER, put_numbers
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "book" / "_ext"))

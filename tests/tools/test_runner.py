@@ -13,9 +13,8 @@ import nbformat
 import numpy as np
 import pytest
 import run_notebooks
+from notebook_texts import NotebookError, plain, read_source
 from run_notebooks import is_done, main, prepare, run_all, write_atomic
-
-from notebooks import NotebookError, plain, read_source
 
 ROOT = Path(__file__).resolve().parents[2]
 HEADER = "---\nkernelspec:\n  name: python3\n  display_name: Python 3\n---\n"
@@ -320,7 +319,7 @@ def test_ctrl_c_stops_kernels_at_once(tree, moment):
 
     add(tree, "01", notebook('import os, time\nopen("../pid", "w").write(f"{os.getpid()} ")\ntime.sleep(300)'))
     add(tree, "02", notebook("import time\ntime.sleep(300)"))
-    for name in ("run_notebooks", "notebooks", "kernel_start", "figure_origins"):
+    for name in run_notebooks.TOOLS:
         copied = (ROOT / "tools" / f"{name}.py").read_text(encoding="utf-8")
         write_atomic(tree / "tools" / f"{name}.py", copied)
     process = subprocess.Popen(

@@ -15,18 +15,16 @@ import nbformat
 import psutil
 import pytest
 import run_notebooks
+from notebook_texts import merge_streams, tidy
 from run_notebooks import is_done, main, parse_parameter, prepare, write_atomic
 from test_runner import DEFAULTS, ROOT, add, notebook, outputs, state
 
-from notebooks import merge_streams, tidy
-
-TOOLS = ("run_notebooks", "notebooks", "kernel_start", "figure_origins")
 posix = pytest.mark.skipif(os.name != "posix", reason="sends a signal")
 
 
 def with_tools(tree):
     """Copy the runner into a repository, and make its `rrl` a package with what the runner needs."""
-    for name in TOOLS:
+    for name in run_notebooks.TOOLS:
         write_atomic(tree / "tools" / f"{name}.py", (ROOT / "tools" / f"{name}.py").read_text(encoding="utf-8"))
     return [sys.executable, str(tree / "tools" / "run_notebooks.py")]
 
