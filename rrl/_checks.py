@@ -7,6 +7,9 @@ import numpy as np
 
 VERSIONS = ("corrected", "printed")
 
+#: Sums of products below this have lost digits: their summands underflow.
+SMALLEST_SUM = 2.0**-960
+
 #: Fewest spacings of floats in a bin: with fewer, midpoints are no longer in the middle of their cells.
 FLOATS_PER_BIN = 8
 
@@ -35,6 +38,14 @@ def as_float64(name, a):
             return np.asarray(array, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{name} must hold real numbers that fit float64: {error}") from None
+
+
+def as_column(name, values, n, other):
+    """Convert to a float64 vector of n entries, one a row of `other`: (n, 1) would broadcast to n x n."""
+    values = as_float64(name, values)
+    if values.shape != (n,):
+        raise ValueError(f"{name} must have shape ({n},), one entry a row of {other}, got {values.shape}")
+    return values
 
 
 def as_square(name, a):
@@ -242,6 +253,13 @@ def check_rows(estimator, X, gram):
         assert_all_finite(X, input_name="X", estimator_name=type(estimator).__name__)
 
 
+def check_small_rows(X, weight, diagonal):
+    """Refuse columns of X whose squares underflow in the diagonal of X'X plus penalty, but for columns of zeros."""
+    small = diagonal < SMALLEST_SUM
+    if small.any() and (X if weight is None else X[weight > 0])[:, small].any():
+        raise ValueError("X'X underflows float64: rescale X, or raise penalty")
+
+
 def check_weights(sample_weight, n_samples):
     """Return sample weights as float64 of shape (n_samples,), non-negative with a positive sum."""
     weight = as_float64("sample_weight", sample_weight)
@@ -251,6 +269,10 @@ def check_weights(sample_weight, n_samples):
         raise ValueError(f"sample_weight.shape == {weight.shape}, expected ({n_samples},)!")
     if not (np.isfinite(weight).all() and (weight >= 0).all() and weight.any()):
         raise ValueError("sample_weight must be finite, non-negative and not all zero")
+    if weight.max() < SMALLEST_SUM:
+        raise ValueError(
+            f"sample_weight is at most {weight.max()}, where products lose their digits: scale all weights"
+        )
     return weight
 
 

@@ -1,10 +1,11 @@
 """Definition 3.1: small sets of features that represent all others, each with its certificate."""
 
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 
-from ._checks import as_float64, check_finite
+from ._checks import as_float64, check_finite, check_integer, check_positive, check_version
 
 __all__ = ["CoreSet", "barycentric_spanner", "core_set_constant", "g_optimal_design"]
 
@@ -31,17 +32,34 @@ class CoreSet:
 
 
 def _span(features):
-    """Rows of the features in an orthonormal basis of their span, shape (n, r)."""
+    """Rows of the features in an orthonormal basis of their span, shape (n, r), up to a power of two.
+
+    No result depends on the scale of the features, so the largest entry is brought to between 1/2 and 1.
+    """
     features = as_float64("features", features)
     if features.ndim < 2 or 0 in features.shape:
         raise ValueError(f"features must have shape (..., d) with at least one row, got {features.shape}")
     check_finite("features", features)
     rows = features.reshape(-1, features.shape[-1])
+    rows = np.ldexp(rows, -np.frexp(np.abs(rows).max())[1])
     _, scales, basis = np.linalg.svd(rows, full_matrices=False)
     rank = int((scales > scales[0] * max(rows.shape) * np.finfo(float).eps).sum()) if scales[0] > 0 else 0
     if rank == 0:
         raise ValueError("features are all zero: they have no core set")
     return rows @ basis[:rank].T
+
+
+def check_core_set(core, n_pairs):
+    """Refuse what is no CoreSet of `n_pairs` pairs."""
+    if not isinstance(core, CoreSet):
+        raise TypeError(f"core_set must be a CoreSet, got {core!r}")
+    indices, weights = np.asarray(core.indices), as_float64("core_set.weights", core.weights)
+    if indices.ndim != 1 or not indices.size or indices.dtype.kind not in "iu":
+        raise ValueError(f"core_set.indices must be a vector of integers, got {core.indices!r}")
+    if indices.min() < 0 or indices.max() >= n_pairs:
+        raise ValueError(f"core_set.indices must lie in 0..{n_pairs - 1}, got {indices.min()} to {indices.max()}")
+    if weights.shape != indices.shape or not (weights >= 0).all() or not abs(weights.sum() - 1) <= 1e-9:
+        raise ValueError(f"core_set.weights must be {len(indices)} numbers >= 0 that sum to 1, got {core.weights!r}")
 
 
 def _first_largest(values):
@@ -74,7 +92,7 @@ def barycentric_spanner(features, *, bound=1.01):
     >>> core.indices, core.certificate
     (array([0, 2]), 1.0)
     """
-    if not (np.isfinite(bound) and bound > 1):
+    if not (isinstance(bound, Real) and 1 < bound < np.inf):
         raise ValueError(f"bound must be a number above 1, got {bound!r}")
     rows = _span(features)
     rank = rows.shape[1]
@@ -87,7 +105,8 @@ def barycentric_spanner(features, *, bound=1.01):
     while True:
         coefficients = np.linalg.solve(rows[chosen].T, rows.T)
         size = np.abs(coefficients)
-        if size.max() <= bound:
+        # A chosen row's own coefficient is 1, up to rounding error.
+        if size.max() <= max(bound, 1 + 1e-9):
             break
         place, row = np.unravel_index(_first_largest(size.ravel()), size.shape)
         chosen[place] = row
@@ -128,8 +147,8 @@ def g_optimal_design(features, *, tolerance=1e-3, max_iterations=100_000):
     >>> core.indices, round(core.certificate, 9)
     (array([0, 1, 2]), 3.0)
     """
-    if not (np.isfinite(tolerance) and tolerance > 0):
-        raise ValueError(f"tolerance must be a positive number, got {tolerance!r}")
+    check_positive(tolerance=tolerance)
+    check_integer(1, max_iterations=max_iterations)
     rows = _span(features)
     rank = rows.shape[1]
     start = barycentric_spanner(rows).indices
@@ -223,12 +242,12 @@ def core_set_constant(core, features, *, version="corrected"):
     >>> round(core_set_constant(core, points), 9), round(core_set_constant(core, points, version="printed"), 9)
     (3.0, 9.0)
     """
-    if version not in ("corrected", "printed"):
-        raise ValueError(f"version must be 'corrected' or 'printed', got {version!r}")
+    check_version(version)
     rows = _span(features)
+    check_core_set(core, len(rows))
     points = rows[core.indices]
     if np.linalg.matrix_rank(points) < rows.shape[1]:
         return float("inf")
     power = 1 if version == "corrected" else 2
-    inverse = np.linalg.inv((points * core.weights[:, None] ** power).T @ points)
+    inverse = np.linalg.inv((points * np.asarray(core.weights)[:, None] ** power).T @ points)
     return float(np.einsum("ni,ij,nj->n", rows, inverse, rows, optimize=True).max())

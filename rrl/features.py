@@ -1,16 +1,19 @@
 """Random Fourier features (Section 6.1): a fixed, shared, bounded feature map."""
 
-from numbers import Integral, Real
+from numbers import Integral
 
 import numpy as np
 from scipy.special import ndtri
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ._checks import as_float64
+from ._checks import as_float64, check_positive, check_shared
 from .randomness import shared_uniform
 
 __all__ = ["RandomFourierFeatures"]
+
+#: Units of inputs below this, or beyond its inverse, make frequencies that lose their digits.
+TINY = 2.0**-1000
 
 
 def rowwise_product(a, b):
@@ -98,8 +101,8 @@ class RandomFourierFeatures(TransformerMixin, BaseEstimator):
         """
         if not isinstance(self.n_features, Integral) or self.n_features < 2 or self.n_features % 2:
             raise ValueError(f"n_features must be an even integer >= 2, got {self.n_features!r}")
-        if not (isinstance(self.length_scale, Real) and np.isfinite(self.length_scale) and self.length_scale > 0):
-            raise ValueError(f"length_scale must be a positive number, got {self.length_scale!r}")
+        check_positive(length_scale=self.length_scale)
+        check_shared(self.shared_seed, self.key)
         X = validate_data(self, X)
         scale = np.ones(X.shape[1]) if self.scale is None else as_float64("scale", self.scale)
         if scale.shape != (X.shape[1],) or not (np.isfinite(scale).all() and (scale > 0).all()):
@@ -108,7 +111,14 @@ class RandomFourierFeatures(TransformerMixin, BaseEstimator):
         uniform = shared_uniform(self.shared_seed, ("fourier", self.key), (self.n_features // 2, X.shape[1]))
         # Half a step up, so that 0 is not minus infinity; the largest draw would then be 1.
         normal = ndtri(np.minimum(uniform + 2.0**-54, 1 - 2.0**-53))
-        self.frequencies_ = normal.T / (self.length_scale * scale[:, None])
+        with np.errstate(over="ignore", under="ignore"):
+            unit = self.length_scale * scale[:, None]
+        if not ((unit >= TINY) & (unit <= 1 / TINY)).all():
+            raise ValueError(
+                f"length_scale times scale must lie between {TINY:.3g} and {1 / TINY:.3g}, got length_scale="
+                f"{self.length_scale!r} and scale={self.scale!r}"
+            )
+        self.frequencies_ = normal.T / unit
         return self
 
     def transform(self, X):
@@ -125,8 +135,12 @@ class RandomFourierFeatures(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
-        angles = rowwise_product(X, self.frequencies_)
-        return np.hstack([np.cos(angles), np.sin(angles)]) * np.sqrt(2 / self.n_features)
+        with np.errstate(over="ignore", invalid="ignore"):
+            angles = rowwise_product(X, self.frequencies_)
+        if not np.isfinite(angles).all():
+            raise ValueError(f"X, up to {np.abs(X).max():.3g}, is too large for length_scale and scale: raise these")
+        # As fitted, whatever `set_params` said since.
+        return np.hstack([np.cos(angles), np.sin(angles)]) * np.sqrt(1 / self.frequencies_.shape[1])
 
     def get_feature_names_out(self, input_features=None):
         """Names of the features: cos0, cos1, ..., sin0, sin1, ...
@@ -141,5 +155,5 @@ class RandomFourierFeatures(TransformerMixin, BaseEstimator):
         ndarray of str, shape (n_features,)
         """
         check_is_fitted(self)
-        half = self.n_features // 2
+        half = self.frequencies_.shape[1]
         return np.array([f"{name}{i}" for name in ("cos", "sin") for i in range(half)], dtype=object)

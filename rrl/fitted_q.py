@@ -1,15 +1,26 @@
 """Replicable fitted Q-iteration (Section 6.1): ridge regression per action, rounded in every round."""
 
-from numbers import Integral, Real
-
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import check_is_fitted
 
-from ._checks import as_float64, check_bin_width, check_choice, check_finite, check_sums
-from .features import rowwise_product
+from ._checks import (
+    as_column,
+    as_flags,
+    as_float64,
+    check_bin_width,
+    check_choice,
+    check_finite,
+    check_fraction,
+    check_integer,
+    check_penalty,
+    check_shared,
+    check_sums,
+)
+from .features import RandomFourierFeatures, rowwise_product
 from .lattice import SCHEMES
 from .replicability import fingerprint
-from .ridge import ridge_weights
+from .ridge import solve_ridge, warn_of_loose_codes
 
 __all__ = ["ReplicableFittedQ"]
 
@@ -22,9 +33,12 @@ class ReplicableFittedQ(BaseEstimator):
 
     Parameters
     ----------
-    features : transformer
-        Fitted map from observations to features, such as :class:`rrl.RandomFourierFeatures`; shared
-        by all runs.
+    features : RandomFourierFeatures, transformer or callable
+        Map from observations, shape (n, n_inputs), to features, shape (n, D); all runs must share it.
+        :class:`rrl.RandomFourierFeatures` are drawn in :meth:`fit`, from their own ``shared_seed``
+        (``features__shared_seed`` in `set_params`), which must be shared like that of the grid. Any other transformer
+        comes fitted, on data that all runs share; :func:`sklearn.base.clone` forgets that unless it is wrapped in
+        :class:`sklearn.frozen.FrozenEstimator`.
     n_actions : int
         Number of actions A.
     n_rounds : int, default=5
@@ -37,11 +51,15 @@ class ReplicableFittedQ(BaseEstimator):
         The paper's alpha (0.2 in its figure); None for no rounding.
     shared_seed : int, default=0
         The paper's random string r, for the grid offsets.
+    key : tuple, default=()
+        Name of this estimator where several share one seed (erratum E2).
     scheme : {"grid", "lattice"}, default="grid"
         How the weights of each action are rounded; the worst error is the same.
 
     Attributes
     ----------
+    features_ : transformer or callable
+        The fitted features.
     weights_ : ndarray, shape (n_actions, D)
         Weights of the last round.
     codes_ : ndarray of int64, shape (n_actions, D), or None
@@ -73,6 +91,7 @@ class ReplicableFittedQ(BaseEstimator):
         gamma=0.99,
         bin_width=0.2,
         shared_seed=0,
+        key=(),
         scheme="grid",
     ):
         self.features = features
@@ -82,6 +101,7 @@ class ReplicableFittedQ(BaseEstimator):
         self.gamma = gamma
         self.bin_width = bin_width
         self.shared_seed = shared_seed
+        self.key = key
         self.scheme = scheme
 
     def fit(self, observations, actions, rewards, next_observations, terminals):
@@ -90,74 +110,92 @@ class ReplicableFittedQ(BaseEstimator):
         Parameters
         ----------
         observations, next_observations : array_like, shape (n, n_inputs)
+            Next observations of terminal rows are not read: they may be NaN.
         actions : array_like of int, shape (n,)
             In 0, ..., n_actions - 1; every action must occur.
         rewards : array_like, shape (n,)
-        terminals : array_like of bool, shape (n,)
+        terminals : array_like of bool, or of 0 and 1, shape (n,)
             True where the episode really ended, so that nothing is bootstrapped. A time limit is no
             such end.
 
         Returns
         -------
         self
+
+        Raises
+        ------
+        ValueError
+            If a parameter or a column is not as described; the message names it.
+        TypeError
+            If the seed is not an integer or `key` not a tuple of ints, strings and tuples.
         """
         width = self._check_parameters()
-        actions, rewards, terminals = self._check_transitions(
-            observations, actions, rewards, next_observations, terminals
-        )
-        phi, phi_next = self.features.transform(observations), self.features.transform(next_observations)
-        rows = [np.flatnonzero(actions == a) for a in range(self.n_actions)]
-        parts = [phi[index] for index in rows]
-        grams = [part.T @ part / len(part) for part in parts]
-        discount = self.gamma * ~terminals
+        rows = self._check_transitions(observations, actions, rewards, next_observations, terminals)
+        actions, rewards, going_on = rows
+        features = _fitted(self.features, observations)
+        phi, phi_next = _features(features, observations), np.empty((0, 1))
+        if going_on.any():
+            phi_next = _features(features, _rows(next_observations, going_on))
+        parts = [phi[actions == a] for a in range(self.n_actions)]
 
         weights = np.zeros((self.n_actions, phi.shape[1]))
-        history = []
+        history, share = [], 0.0
+        with np.errstate(over="ignore", invalid="ignore"):
+            grams = [part.T @ part / len(part) for part in parts]
+            check_sums(features=np.asarray(grams))
         for number in range(self.n_rounds):
-            targets = rewards + discount * (phi_next @ weights.T).max(axis=1)
-            moments = [part.T @ targets[index] / len(part) for part, index in zip(parts, rows, strict=True)]
+            targets = rewards.copy()
+            with np.errstate(over="ignore", invalid="ignore"):
+                if going_on.any():
+                    targets[going_on] += self.gamma * (phi_next @ weights.T).max(axis=1)
+                moments = [part.T @ targets[actions == a] / len(part) for a, part in enumerate(parts)]
             check_sums(targets=np.asarray(moments))
-            weights = np.array([ridge_weights(g, m, self.penalty) for g, m in zip(grams, moments, strict=True)])
+            solved = [solve_ridge(g, m, self.penalty) for g, m in zip(grams, moments, strict=True)]
+            weights, noise = (np.array(each) for each in zip(*solved, strict=True))
             if width is not None:
-                rounded = SCHEMES[self.scheme](weights, width, shared_seed=self.shared_seed, key=("fitted_q", number))
-                weights = rounded.values
+                key = ("fitted_q", number, *self.key)
+                rounded = SCHEMES[self.scheme](weights, width, shared_seed=self.shared_seed, key=key)
+                weights, share = rounded.values, max(share, (noise / width).max())
                 history.append(rounded.codes)
+        self.features_ = features
         self.weights_ = weights
         self.history_codes_ = np.array(history) if history else None
         self.codes_ = history[-1] if history else None
+        warn_of_loose_codes(share)
         return self
 
     def _check_parameters(self):
-        for name in ("n_actions", "n_rounds"):
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or value < 1:
-                raise ValueError(f"{name} must be a positive integer, got {value!r}")
-        for name, top in (("penalty", np.inf), ("gamma", 1)):
-            value = getattr(self, name)
-            if not (isinstance(value, Real) and np.isfinite(value) and 0 <= value <= top):
-                raise ValueError(f"{name} must be a finite number in [0, {top}], got {value!r}")
+        check_integer(1, n_actions=self.n_actions, n_rounds=self.n_rounds)
+        check_penalty(self.penalty)
+        check_fraction(gamma=self.gamma)
+        check_shared(self.shared_seed, self.key)
         check_choice("scheme", self.scheme, SCHEMES)
         return None if self.bin_width is None else check_bin_width(self.bin_width, ())
 
     def _check_transitions(self, observations, actions, rewards, next_observations, terminals):
-        n = len(observations)
-        for name, value in (
-            ("actions", actions),
-            ("rewards", rewards),
-            ("next_observations", next_observations),
-            ("terminals", terminals),
-        ):
-            if len(value) != n:
-                raise ValueError(f"{name} has {len(value)} rows, observations has {n}")
+        seen, following = as_float64("observations", observations), as_float64("next_observations", next_observations)
+        n = len(seen) if seen.ndim else 0
+        if seen.ndim != 2 or n == 0:
+            raise ValueError(f"observations must have shape (n, n_inputs) with at least one row, got {seen.shape}")
+        if following.shape != seen.shape:
+            raise ValueError(
+                f"next_observations must have the shape {seen.shape} of observations, got {following.shape}"
+            )
+        rewards = as_column("rewards", rewards, n, "observations")
         actions = np.asarray(actions)
+        as_column("actions", actions, n, "observations")
         if actions.dtype.kind not in "iu" or not np.isin(actions, np.arange(self.n_actions)).all():
             raise ValueError(f"actions must be integers in 0, ..., {self.n_actions - 1}")
         missing = np.setdiff1d(np.arange(self.n_actions), actions)
         if len(missing):
             raise ValueError(f"actions never holds {missing.tolist()}: no row to fit these weights on")
-        rewards = as_float64("rewards", rewards)
+        terminals = as_flags("terminals", terminals)
+        as_column("terminals", terminals, n, "observations")
+        check_finite("observations", seen)
         check_finite("rewards", rewards)
-        return actions, rewards, np.asarray(terminals, dtype=bool)
+        # Nobody reads what follows a real end.
+        check_finite("next_observations, whose row is no real end,", np.where(terminals[:, None], 0, following))
+        return actions, rewards, ~terminals
 
     def q_values(self, observations):
         """Q-values of every action.
@@ -171,7 +209,11 @@ class ReplicableFittedQ(BaseEstimator):
         ndarray, shape (n, n_actions)
             A row has the same bits whatever batch it comes in.
         """
-        return rowwise_product(self.features.transform(observations), self.weights_.T)
+        check_is_fitted(self)
+        with np.errstate(over="ignore", invalid="ignore"):
+            q = rowwise_product(_features(self.features_, observations), self.weights_.T)
+        check_sums(**{"features(observations) @ weights": q})
+        return q
 
     def act(self, observations):
         """Greedy actions; the smallest index wins a tie.
@@ -194,6 +236,37 @@ class ReplicableFittedQ(BaseEstimator):
         str
             64 hexadecimal digits.
         """
+        check_is_fitted(self)
         if self.codes_ is None:
             raise ValueError("bin_width=None gives no codes: an unrounded policy has no fingerprint")
         return fingerprint(self.codes_)
+
+
+def _fitted(features, observations):
+    """The map that a fit uses: Fourier features drawn from their seed, anything else as it was given."""
+    if isinstance(features, RandomFourierFeatures):
+        return clone(features).fit(observations)
+    if not (hasattr(features, "transform") or callable(features)):
+        raise TypeError(f"features must be a transformer or a function, got {features!r}")
+    if hasattr(features, "fit"):
+        message = (
+            "features, a %(name)s, must come fitted, on data that all runs share; sklearn.base.clone forgets a fit, "
+            "unless it is wrapped in sklearn.frozen.FrozenEstimator"
+        )
+        check_is_fitted(features, msg=message)
+    return features
+
+
+def _features(features, observations):
+    """Features of observations, shape (n, D), finite."""
+    phi = features.transform(observations) if hasattr(features, "transform") else features(observations)
+    phi = as_float64("features(observations)", phi)
+    if phi.ndim != 2 or len(phi) != len(observations):
+        raise ValueError(f"features must map {len(observations)} observations to shape (n, D), got {phi.shape}")
+    check_finite("features(observations)", phi)
+    return phi
+
+
+def _rows(observations, chosen):
+    """Rows of an array or, with its column names, of a data frame."""
+    return observations[chosen] if hasattr(observations, "iloc") else np.asarray(observations)[chosen]

@@ -1,11 +1,9 @@
 """The generative model of Algorithm 4: sums of labels over draws of the core pairs."""
 
-from numbers import Integral
-
 import numpy as np
 
-from ._checks import as_float64, check_choice, check_finite
-from .core_set import CoreSet
+from ._checks import as_float64, check_choice, check_finite, check_integer, check_sums
+from .core_set import check_core_set
 from .mdp import LinearMDP
 
 #: A generative model given as a function is asked for at most this many samples at once.
@@ -44,7 +42,7 @@ class FunctionModel:
 
     def __init__(self, model, core_set, features, horizon):
         self.model, self.indices, self.horizon = model, core_set.indices, horizon
-        self.design = features.reshape(-1, features.shape[-1])[core_set.indices]
+        self.design = features[core_set.indices]
 
     def label_sums(self, h, counts, value, rng):
         """Sum of r + V(s') over the draws of each core pair."""
@@ -53,28 +51,39 @@ class FunctionModel:
             while count > 0:
                 n = min(int(count), BATCH)
                 count -= n
-                rewards, following = self.model(h, int(index), n, rng)
-                following = as_float64("next features", following)
-                if following.ndim != 3 or following.shape[::2] != (n, dim):
+                drawn = self.model(h, int(index), n, rng)
+                if not isinstance(drawn, tuple) or len(drawn) != 2:
+                    raise ValueError(f"model must return a pair (rewards, next features), got {drawn!r}")
+                rewards, following = as_float64("rewards", drawn[0]), as_float64("next features", drawn[1])
+                if following.ndim != 3 or following.shape[::2] != (n, dim) or 0 in following.shape:
                     raise ValueError(f"model must return next features of shape ({n}, A, {dim}), got {following.shape}")
-                rewards = np.broadcast_to(as_float64("rewards", rewards), (n,))
+                if rewards.shape not in ((), (n,)):
+                    raise ValueError(f"model must return rewards of shape ({n},) or one number, got {rewards.shape}")
                 check_finite("rewards", rewards)
                 check_finite("next features", following)
-                sums[i] += (rewards + value(following)).sum()
+                with np.errstate(over="ignore", invalid="ignore"):
+                    sums[i] += (rewards + value(following)).sum()
+        check_sums(**{"the sum of rewards and next values": sums})
         return sums
 
 
 def generative_model(mdp, core_set, by, features, horizon):
     """Check what :func:`rrl.r_lsvi` was given, and put one interface before both kinds of model."""
-    if not isinstance(core_set, CoreSet):
-        raise TypeError(f"core_set must be a CoreSet, got {core_set!r}")
     check_choice("by", by, ("counts", "draws"))
     if isinstance(mdp, LinearMDP):
         if features is not None or horizon is not None:
             raise ValueError("features and horizon belong to a model given as a function, not to a LinearMDP")
+        check_core_set(core_set, mdp.n_states * mdp.n_actions)
         return FiniteModel(mdp, core_set, by)
     if not callable(mdp):
         raise TypeError(f"mdp must be a LinearMDP or a function, got {type(mdp).__name__}")
-    if features is None or not isinstance(horizon, Integral) or horizon < 1:
-        raise ValueError("a model given as a function needs features and a horizon >= 1")
-    return FunctionModel(mdp, core_set, as_float64("features", features), horizon)
+    if features is None or horizon is None:
+        raise ValueError("a model given as a function needs features and a horizon")
+    check_integer(1, horizon=horizon)
+    features = as_float64("features", features)
+    if features.ndim < 2 or 0 in features.shape:
+        raise ValueError(f"features must have shape (..., d) with at least one row, got {features.shape}")
+    check_finite("features", features)
+    features = features.reshape(-1, features.shape[-1])
+    check_core_set(core_set, len(features))
+    return FunctionModel(mdp, core_set, features, int(horizon))

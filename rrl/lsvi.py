@@ -4,13 +4,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ._checks import as_float64, check_bin_width, check_choice, check_penalty, check_rng, check_size
+from ._checks import as_float64, check_bin_width, check_choice, check_penalty, check_rng, check_shared, check_size
 from .features import rowwise_product
 from .generative import generative_model
 from .lattice import SCHEMES
 from .mdp import greedy_actions
 from .replicability import fingerprint
-from .ridge import ridge_weights
+from .ridge import solve_ridge, warn_of_loose_codes
 
 __all__ = ["LSVIResult", "r_lsvi"]
 
@@ -30,7 +30,7 @@ class LSVIResult:
     policy : ndarray of int64, shape (H, S), or None
         Greedy actions; None where the model is a function.
     n_samples : int or float
-        Samples drawn at all stages together: the paper's N.
+        Samples drawn at all stages together: the paper's N, an int where it is below 2^63.
     """
 
     weights: np.ndarray
@@ -39,8 +39,15 @@ class LSVIResult:
     policy: np.ndarray | None
     n_samples: float
 
+    def __repr__(self):
+        rounded = "unrounded" if self.codes is None else f"fingerprint {self.fingerprint()[:12]}..."
+        (horizon, d), n = self.weights.shape, self.n_samples
+        return f"LSVIResult(H={horizon}, d={d}, n_samples={n:{'d' if isinstance(n, int) else '.3g'}}, {rounded})"
+
     def fingerprint(self):
         """SHA-256 of the codes, or of the policy where nothing was rounded."""
+        if self.codes is None and self.policy is None:
+            raise ValueError("an unrounded run on a model given as a function has no codes to compare: give bin_width")
         return fingerprint(self.policy if self.codes is None else self.codes)
 
     def act(self, h, phi):
@@ -80,6 +87,7 @@ def r_lsvi(
     bin_width,
     shared_seed,
     rng,
+    key=(),
     by="counts",
     features=None,
     horizon=None,
@@ -97,7 +105,8 @@ def r_lsvi(
     mdp : LinearMDP or callable
         A callable ``model(h, i, n, rng)`` is any generative model: it draws `n` next states of the
         pair in row `i` of `features` and returns their rewards, shape (n,) or a number, and the
-        features of all actions in them, shape (n, A, d).
+        features of all actions in them, shape (n, A, d): zeros for a state that ends the episode,
+        which makes its value 0.
     core_set : CoreSet
         Core pairs and their weights nu.
     n_samples : int or float
@@ -110,6 +119,8 @@ def r_lsvi(
         The paper's random string r.
     rng : numpy.random.Generator
         The data.
+    key : tuple, default=()
+        Name of this call where several share one seed (erratum E2); it follows ``"lsvi", h``.
     by : {"counts", "draws"}, default="counts"
         How a LinearMDP is sampled: the law of the result is the same, the cost of counts does not
         grow with M.
@@ -121,6 +132,13 @@ def r_lsvi(
     Returns
     -------
     LSVIResult
+
+    Raises
+    ------
+    ValueError
+        If an argument, or what the model returns, is not as described; the message names it.
+    TypeError
+        If `mdp`, `core_set`, `rng`, the seed or the key is of another type.
 
     Examples
     --------
@@ -140,6 +158,7 @@ def r_lsvi(
     check_size("n_samples", n_samples)
     check_penalty(penalty)
     bin_width = None if bin_width is None else check_bin_width(bin_width, ())
+    check_shared(shared_seed, key)
     check_rng(rng)
     check_choice("scheme", scheme, SCHEMES)
     model = generative_model(mdp, core_set, by, features, horizon)
@@ -148,21 +167,27 @@ def r_lsvi(
         raise ValueError(f"n_samples={n_samples!r} is too large to draw one by one: use by='counts'")
 
     H, design = model.horizon, model.design
-    total = float(sum(int(n) for n in counts))
+    n_drawn = sum(int(n) for n in counts)
+    total = float(n_drawn)
     gram = (design * (counts / total)[:, None]).T @ design
     weights, plain = (np.zeros((H + 1, design.shape[1])) for _ in range(2))
     codes = None if bin_width is None else np.zeros((H, design.shape[1]), dtype=np.int64)
+    share = 0.0
     for h in reversed(range(H)):
 
         def value(phi, later=weights[h + 1]):
             return np.clip(linear_values(phi, later).max(axis=-1), 0, H)
 
         moment = design.T @ (model.label_sums(h, counts, value, rng) / total)
-        plain[h] = weights[h] = ridge_weights(gram, moment, penalty)
+        plain[h], noise = solve_ridge(gram, moment, penalty)
+        weights[h] = plain[h]
         if bin_width is not None:
-            rounded = SCHEMES[scheme](plain[h], bin_width, shared_seed=shared_seed, key=("ridge", ("lsvi", h)))
+            name = ("ridge", ("lsvi", h, *key))
+            rounded = SCHEMES[scheme](plain[h], bin_width, shared_seed=shared_seed, key=name)
             weights[h], codes[h] = rounded.values, rounded.codes
+            share = max(share, (noise / bin_width).max())
+    warn_of_loose_codes(share)
     policy = None
     if model.features is not None:
         policy = np.stack([greedy_actions(linear_values(model.features, w)) for w in weights[:-1]])
-    return LSVIResult(weights[:-1], plain[:-1], codes, policy, total * H)
+    return LSVIResult(weights[:-1], plain[:-1], codes, policy, n_drawn * H if n_drawn * H < 2**63 else total * H)

@@ -1,5 +1,7 @@
 """Algorithm 2, R-Ridge-Regression: ridge weights rounded to the shared random grid."""
 
+import warnings
+
 import numpy as np
 from scipy import linalg
 from sklearn.base import BaseEstimator, RegressorMixin
@@ -14,6 +16,7 @@ from ._checks import (
     check_penalty,
     check_rows,
     check_shared,
+    check_small_rows,
     check_sums,
     check_weights,
     resolve_bin_width,
@@ -25,6 +28,9 @@ __all__ = ["ReplicableRidge", "ridge_weights"]
 
 #: A d x d Gram whose reciprocal condition number is below d times this is singular but for rounding error.
 CONDITION_NOISE = 32 * np.finfo(float).eps
+
+#: Rounding error of the weights, as a share of the bin width, from which on a warning says so.
+LOOSE = 1e-3
 
 
 def ridge_weights(gram, moment, penalty):
@@ -56,25 +62,67 @@ def ridge_weights(gram, moment, penalty):
     >>> ridge_weights([[1.0, 0.0], [0.0, 0.5]], [1.0, 1.0], 0.5)
     array([0.66666667, 1.        ])
     """
+    return solve_ridge(gram, moment, penalty)[0]
+
+
+def solve_ridge(gram, moment, penalty):
+    """Ridge weights as :func:`ridge_weights`, and how far apart two processors may put each of them.
+
+    Sums in another order differ in their last digits; the solution differs by up to the condition number times that.
+    """
     check_penalty(penalty)
     gram, moment = as_square("gram", gram), as_float64("moment", moment)
     check_finite("moment", moment)
     if moment.ndim not in (1, 2) or len(moment) != len(gram):
         raise ValueError(f"moment must have {len(gram)} rows as gram has, got shape {moment.shape}")
-    system = gram + penalty * np.eye(len(gram))
-    noise = CONDITION_NOISE * len(gram)
+    with np.errstate(over="ignore"):
+        system = gram + penalty * np.eye(len(gram))
+    check_sums(**{"gram + penalty I": system})
+    cut = CONDITION_NOISE * len(gram)
+    reciprocal = 0.0
     try:
         factor = linalg.cholesky(system, lower=True)
         # Scaled to a unit diagonal, so that columns of different units do not look singular.
         scale = np.sqrt(np.diag(system))
         norm = np.abs(system / scale / scale[:, None]).sum(axis=0).max()
-        singular = linalg.lapack.dpocon(factor / scale[:, None], norm, uplo="L")[0] <= noise
+        reciprocal = linalg.lapack.dpocon(factor / scale[:, None], norm, uplo="L")[0]
     except linalg.LinAlgError:
-        singular = True
+        pass
     with np.errstate(over="ignore", invalid="ignore"):
-        weights = linalg.pinvh(system, rtol=noise) @ moment if singular else linalg.cho_solve((factor, True), moment)
+        if reciprocal > cut:
+            weights = linalg.cho_solve((factor, True), moment)
+            scaled = np.abs(weights.T * scale).max(axis=-1)
+            noise = np.finfo(float).eps / reciprocal * (scaled[..., None] / scale).T
+        else:
+            weights = linalg.pinvh(system, rtol=cut) @ moment
+            noise = np.finfo(float).eps * _kept_condition(system, cut, reciprocal) * np.abs(weights).max(axis=0)
     check_sums(**{"the solution w": weights})
-    return weights
+    return weights, np.broadcast_to(noise, weights.shape)
+
+
+def _kept_condition(system, cut, reciprocal):
+    """Condition number of what the pseudo-inverse keeps; infinite where another processor may keep something else."""
+    sizes = np.abs(linalg.eigvalsh(system))
+    sizes /= sizes.max(initial=0) or 1
+    if reciprocal > cut / 2 or ((cut / 2 < sizes) & (sizes < 2 * cut)).any():
+        return np.inf
+    return 1 / sizes[sizes > cut].min(initial=1)
+
+
+class LooseCodesWarning(UserWarning):
+    """Codes may differ between processors: in so ill-conditioned a problem rounding error nears the bin width."""
+
+
+def warn_of_loose_codes(share, stacklevel=3):
+    """Warn where rounding error, as a share of the bin width, may change one code in a thousand."""
+    if share > LOOSE:
+        warnings.warn(
+            f"on another processor a code may differ with probability up to about {min(share, 1):.2g}: the Gram matrix "
+            "plus penalty is so ill-conditioned that rounding error nears bin_width. Raise penalty or bin_width, or "
+            "drop columns that nearly repeat others.",
+            LooseCodesWarning,
+            stacklevel=stacklevel + 1,
+        )
 
 
 class ReplicableRidge(RegressorMixin, BaseEstimator):
@@ -84,7 +132,18 @@ class ReplicableRidge(RegressorMixin, BaseEstimator):
     every run with the same ``shared_seed`` shares. If every row has norm at most 1 and
     ``abs(y) <= Y`` (Assumption 3.1; neither is checked), two fits on independent samples of one
     distribution return the same ``codes_`` with probability at least 1 - rho once there are
-    :func:`rrl.theory.ridge_sample_size` rows for that Y. There is no intercept: add a column of ones for one.
+    :func:`rrl.theory.ridge_sample_size` rows for that Y.
+
+    There is no intercept. A column of ones gives one, but its weight is penalised like every other: labels far from
+    0 then bend the slopes too. Subtract a constant that all runs share, fixed before any of them saw data.
+
+    What is computed from one run's data before the fit, such as scikit-learn's ``StandardScaler`` or ``PCA``, is not
+    rounded and breaks replicability unseen: two runs may have equal ``codes_`` and still differ in every prediction.
+    Scale by numbers that all runs share, and compare all that you publish. The order of the columns, of an array or of
+    a data frame, is part of the codes.
+
+    A :class:`rrl.ridge.LooseCodesWarning` says when the problem is so ill-conditioned that another processor may find
+    other codes.
 
     Parameters
     ----------
@@ -222,7 +281,8 @@ class ReplicableRidge(RegressorMixin, BaseEstimator):
                 total += len(y) if weight is None else weight.sum()
             check_rows(self, X, gram)
             check_sums(**{"X'X": gram, "X'y": moment, "the sum of sample_weight": total})
-            weights = ridge_weights(gram / total, moment / total, self.penalty)
+            check_small_rows(X, weight, np.diag(gram) + self.penalty * total)
+            weights, noise = solve_ridge(gram / total, moment / total, self.penalty)
             rounded = (
                 None
                 if width is None
@@ -233,7 +293,9 @@ class ReplicableRidge(RegressorMixin, BaseEstimator):
         self.bin_width_ = width
         self.unrounded_coef_ = weights
         self.codes_ = None if rounded is None else rounded.codes
-        self.coef_ = weights if rounded is None else rounded.values
+        self.coef_ = weights.copy() if rounded is None else rounded.values
+        if width is not None:
+            warn_of_loose_codes((noise / width).max(), stacklevel=4)
         return self
 
     def predict(self, X):

@@ -1,13 +1,20 @@
 """Algorithm 3, R-UC-Cov-Estimation: a replicable uncentred covariance, and the PSD projection."""
 
-from numbers import Integral
-
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from . import theory
-from ._checks import as_square, check_choice, check_rows, check_shared, check_sums, check_weights, resolve_bin_width
+from ._checks import (
+    as_square,
+    check_choice,
+    check_integer,
+    check_rows,
+    check_shared,
+    check_sums,
+    check_weights,
+    resolve_bin_width,
+)
 from ._estimators import row_blocks, unchanged_on_error
 from .lattice import SCHEMES
 
@@ -106,6 +113,7 @@ class ReplicableSecondMoment(BaseEstimator):
     The guarantee of Theorem 3.3 needs rows of norm at most 1, as in Assumption 3.1; this is not
     checked. Two estimates from independent samples then have the same ``codes_`` with probability at
     least 1 - rho once there are :func:`rrl.theory.second_moment_sample_size` rows for the same t.
+    The order of the columns, of an array or of a data frame, is part of the codes.
 
     Parameters
     ----------
@@ -207,8 +215,7 @@ class ReplicableSecondMoment(BaseEstimator):
         return self._update(X, sample_weight, reset=not hasattr(self, "_gram"))
 
     def _update(self, X, sample_weight, reset):
-        if not isinstance(self.n_rounds, Integral) or self.n_rounds < 1:
-            raise ValueError(f"n_rounds must be a positive integer, got {self.n_rounds!r}")
+        check_integer(1, n_rounds=self.n_rounds)
         check_shared(self.shared_seed, self.key)
         check_choice("scheme", self.scheme, SCHEMES)
         with unchanged_on_error(self):
@@ -230,7 +237,7 @@ class ReplicableSecondMoment(BaseEstimator):
                 plain = gram * (self.n_rounds / total)
             check_rows(self, X, gram)
             check_sums(**{"X'X": gram, "the sum of sample_weight": total, "n_rounds times the mean of x x'": plain})
-            matrix, codes = plain, None
+            matrix, codes = plain.copy(), None
             if width is not None:
                 matrix, codes = round_symmetric(
                     plain, width, shared_seed=self.shared_seed, key=self.key, scheme=self.scheme

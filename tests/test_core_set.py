@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rrl import CoreSet, LinearMDP, barycentric_spanner, core_set_constant, g_optimal_design
+from rrl import CoreSet, LinearMDP, barycentric_spanner, core_set_constant, g_optimal_design, r_lsvi
 from rrl.core_set import _reduce_support
 
 
@@ -134,11 +134,69 @@ def test_refusals():
         (lambda: g_optimal_design(np.zeros((3, 2))), "all zero"),
         (lambda: g_optimal_design(np.ones(3)), r"shape \(..., d\)"),
         (lambda: g_optimal_design([[np.nan]]), "features holds nan"),
-        (lambda: g_optimal_design(np.eye(2), tolerance=0), "tolerance must be a positive"),
+        (lambda: g_optimal_design(np.eye(2), tolerance=0), "tolerance must be positive and finite, got 0"),
+        (lambda: g_optimal_design(np.eye(2), tolerance="0.1"), "tolerance must be positive and finite"),
+        (lambda: g_optimal_design(np.eye(2), max_iterations=2.5), "max_iterations must be an integer >= 1"),
         (lambda: barycentric_spanner(np.eye(2), bound=1.0), "bound must be a number above 1"),
+        (lambda: barycentric_spanner(np.eye(2), bound=None), "bound must be a number above 1, got None"),
         (lambda: core_set_constant(g_optimal_design(np.eye(2)), np.eye(2), version="x"), "version must be"),
     ]:
         with pytest.raises(ValueError, match=message):
             call()
     with pytest.raises(RuntimeError, match="max_iterations=1"):
         g_optimal_design(points(0, 30, 3), max_iterations=1)
+
+
+@pytest.mark.parametrize("exponent", [-1070, -1020, -700, -530, 530, 700, 1020])
+def test_no_scale_changes_a_core_set_or_its_constant(exponent):
+    """Powers of two, which leave the digits as they are, far beyond those whose squares are floats."""
+    features = points(2, 30, 4) * 0.9
+    scaled = np.ldexp(features, exponent)
+    exact = exponent > -1000
+    for method in (g_optimal_design, barycentric_spanner):
+        core, other = method(features), method(scaled)
+        if exact:
+            assert core.indices.tolist() == other.indices.tolist() and (core.weights == other.weights).all()
+        for version in ("corrected", "printed"):
+            constants = [core_set_constant(core, f, version=version) for f in (features, scaled)]
+            # Denormal numbers have fewer digits: at 2^-1070 no more than four or five.
+            assert constants[0] == pytest.approx(constants[1], rel=1e-12 if exponent > -1000 else 0.5)
+
+
+def test_the_constant_of_two_large_points():
+    for size in (1e258, 1e160, 1e-160, 1e-200, 5e-324):
+        for core in (CoreSet([0, 1], [0.5, 0.5], 2.0), g_optimal_design([[size, 0], [0, size]])):
+            assert core_set_constant(core, [[size, 0], [0, size]]) == pytest.approx(2, rel=1e-12)
+
+
+@pytest.mark.parametrize("bound", [np.nextafter(1, 2), 1 + 1e-15, 1 + 1e-10])
+def test_a_bound_that_rounding_error_exceeds_ends_too(bound):
+    for seed in range(20):
+        assert barycentric_spanner(points(seed, 40, 5), bound=bound).certificate <= max(bound, 1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("core", "error", "message"),
+    [
+        (None, TypeError, "core_set must be a CoreSet, got None"),
+        (CoreSet([0, 2], [0.5, 0.5], 2.0), ValueError, r"core_set.indices must lie in 0..1, got 0 to 2"),
+        (CoreSet([-1, 0], [0.5, 0.5], 2.0), ValueError, r"core_set.indices must lie in 0..1, got -1 to 0"),
+        (CoreSet([0.0, 1.0], [0.5, 0.5], 2.0), ValueError, "core_set.indices must be a vector of integers"),
+        (CoreSet([], [], 2.0), ValueError, "core_set.indices must be a vector of integers"),
+        (CoreSet([0, 1], [0.5], 2.0), ValueError, r"core_set.weights must be 2 numbers >= 0 that sum to 1"),
+        (CoreSet([0, 1], [0.5, np.nan], 2.0), ValueError, "core_set.weights"),
+        (CoreSet([0, 1], [1.5, -0.5], 2.0), ValueError, "core_set.weights"),
+        (CoreSet([0, 1], [50, 50], 2.0), ValueError, "core_set.weights"),
+        (CoreSet([0, 1], ["a", "b"], 2.0), ValueError, "core_set.weights"),
+    ],
+)
+def test_what_is_no_core_set_is_refused_by_name(core, error, message):
+    with pytest.raises(error, match=message):
+        core_set_constant(core, np.eye(2))
+    settings = {"n_samples": 10, "penalty": 1.0, "bin_width": 0.1, "shared_seed": 0, "rng": np.random.default_rng(0)}
+    for model, more in (
+        (LinearMDP.tabular([[[[1.0]] * 2]], [[[0.0] * 2]], [1.0]), {}),
+        (lambda h, i, n, rng: (0.0, np.zeros((n, 1, 2))), {"features": np.eye(2), "horizon": 1}),
+    ):
+        with pytest.raises(error, match=message):
+            r_lsvi(model, core, **settings, **more)

@@ -76,7 +76,7 @@ def test_a_row_has_the_same_bits_in_every_batch(n, d):
         ({"n_features": 7}, "n_features must be an even integer >= 2, got 7"),
         ({"n_features": 0}, "n_features"),
         ({"n_features": 4.0}, "n_features"),
-        ({"length_scale": 0.0}, "length_scale must be a positive number, got 0.0"),
+        ({"length_scale": 0.0}, "length_scale must be positive and finite, got 0.0"),
         ({"length_scale": np.nan}, "length_scale"),
         ({"length_scale": "wide"}, "length_scale"),
         ({"scale": [1.0, 2.0]}, "scale must hold 3 positive numbers"),
@@ -86,3 +86,41 @@ def test_a_row_has_the_same_bits_in_every_batch(n, d):
 def test_bad_parameters_are_named(arguments, message):
     with pytest.raises(ValueError, match=message):
         RandomFourierFeatures(**arguments).fit(np.zeros((2, 3)))
+
+
+def test_a_bad_seed_or_key_is_refused_by_name():
+    for arguments in ({"shared_seed": 0.5}, {"key": "a"}):
+        with pytest.raises(TypeError, match=next(iter(arguments))):
+            RandomFourierFeatures(8, **arguments).fit(np.zeros((1, 3)))
+
+
+def test_inputs_of_any_scale_give_rows_of_norm_one_or_are_refused():
+    """Angles are x / (length_scale scale): where that overflows there is no cosine."""
+    plain = RandomFourierFeatures(32).fit([[1.0]])
+    for x in (0.0, 5e-324, 1e-300, 1e17, 1e300):
+        np.testing.assert_allclose((plain.transform([[x]]) ** 2).sum(), 1)
+    # A frequency is about 1 or more for some of the 16, and 1.7e308 is close to the largest float.
+    with pytest.raises(ValueError, match=r"X, up to 1.7e\+308, is too large for length_scale and scale"):
+        plain.transform([[1.7e308]])
+    for units in (
+        {"length_scale": 1e-200, "scale": [1e-200]},
+        {"length_scale": 1e200, "scale": [1e200]},
+        {"length_scale": 5e-324},
+        {"scale": [1e-310]},
+    ):
+        with pytest.raises(ValueError, match="length_scale times scale must lie between"):
+            RandomFourierFeatures(4, **units).fit([[1.0]])
+    # What two scales take away from each other leaves the features as they are.
+    same = RandomFourierFeatures(32, length_scale=2.0**-600, scale=[2.0**600]).fit([[1.0]])
+    assert (same.frequencies_ == plain.frequencies_).all()
+    scaled = RandomFourierFeatures(32, length_scale=2.0**900).fit([[1.0]])
+    assert (scaled.transform([[2.0**900]]) == plain.transform([[1.0]])).all()
+
+
+def test_parameters_that_change_after_the_fit_wait_for_the_next():
+    features = RandomFourierFeatures(8).fit(np.zeros((1, 3)))
+    before = features.transform(np.ones((2, 3)))
+    features.set_params(n_features=32)
+    assert (features.transform(np.ones((2, 3))) == before).all() and len(features.get_feature_names_out()) == 8
+    assert features.fit(np.zeros((1, 3))).transform(np.ones((2, 3))).shape == (2, 32)
+    assert len(features.get_feature_names_out()) == 32

@@ -11,6 +11,7 @@ from rrl.core_set import CoreSet
 from rrl.lsvi import _design_counts
 from rrl.mdp.linear_mdp import greedy_actions
 from rrl.replicability import clopper_pearson
+from rrl.ridge import LooseCodesWarning
 
 SIZES = {"n_states": 11, "n_actions": 4, "dim": 3, "horizon": 5}
 
@@ -288,7 +289,16 @@ def test_bad_generative_models_are_refused():
         run("chain", core)
     for mdp, changes, message in [
         (returns(0.0, np.zeros((5, 3, 2))), {"features": None}, "needs features and a horizon"),
-        (returns(0.0, np.zeros((5, 3, 2))), {"horizon": 0}, "needs features and a horizon"),
+        (returns(0.0, np.zeros((5, 3, 2))), {"horizon": None}, "needs features and a horizon"),
+        (returns(0.0, np.zeros((5, 3, 2))), {"horizon": 0}, "horizon must be an integer >= 1, got 0"),
+        (returns(0.0, np.zeros((5, 3, 2))), {"features": 0.2}, r"features must have shape \(..., d\)"),
+        (returns(0.0, np.zeros((5, 3, 2))), {"features": [[1, np.nan], [0, 1]]}, "features holds nan"),
+        (returns(np.zeros((5, 1)), np.zeros((5, 3, 2))), {}, r"rewards of shape \(5,\) or one number, got \(5, 1\)"),
+        (returns(np.zeros(1), np.zeros((5, 3, 2))), {}, r"rewards of shape \(5,\) or one number, got \(1,\)"),
+        (returns("0", np.zeros((5, 3, 2))), {}, "rewards must hold real numbers"),
+        (returns(np.full(5, 1e308), np.zeros((5, 3, 2))), {}, "the sum of rewards and next values overflows"),
+        (lambda h, i, n, rng: (0.0, np.zeros((n, 3, 2)), {}), {}, r"a pair \(rewards, next features\), got \(0.0,"),
+        (lambda h, i, n, rng: np.zeros((n, 3, 2)), {}, r"a pair \(rewards, next features\)"),
         (returns(0.0, np.zeros((4, 3, 2))), {}, r"model must return next features of shape \(5, A, 2\)"),
         (returns(np.nan, np.zeros((5, 3, 2))), {}, "rewards holds nan"),
         (returns(0.0, np.full((5, 3, 2), np.inf)), {}, "next features holds inf"),
@@ -296,3 +306,53 @@ def test_bad_generative_models_are_refused():
     ]:
         with pytest.raises(ValueError, match=message):
             run(mdp, core, **{**good, **changes})
+
+
+def test_a_state_of_zero_features_ends_the_episode():
+    """A reward of 1 a step for ever is worth H; once the second state is an end, one step of it."""
+    core = g_optimal_design(np.eye(2))
+    settings = {"n_samples": 100, "penalty": 0.0, "bin_width": None, "features": np.eye(2), "horizon": 4}
+
+    def model(end):
+        return lambda h, i, n, rng: (1.0, np.tile((0 if i and end else 1) * np.eye(2), (n, 1, 1)))
+
+    assert run(model(False), core, **settings).weights[0] == pytest.approx([4, 4])
+    assert run(model(True), core, **settings).weights[0] == pytest.approx([4, 1])
+
+
+def test_results_are_told_in_a_line_and_count_in_whole_numbers():
+    mdp = model()
+    core = g_optimal_design(mdp.features)
+    result = run(mdp, core, n_samples=1000)
+    assert isinstance(result.n_samples, int) and result.n_samples >= 1000 * mdp.horizon
+    shape = f"H={mdp.horizon}, d={mdp.dim}, n_samples={result.n_samples}"
+    assert repr(result) == f"LSVIResult({shape}, fingerprint {result.fingerprint()[:12]}...)"
+    assert "n_samples=5e+20, " in repr(run(mdp, core, n_samples=1e20))
+    settings = {"features": np.eye(2), "horizon": 2, "n_samples": 10, "bin_width": None}
+    free = run(lambda h, i, n, rng: (0.0, np.zeros((n, 1, 2))), g_optimal_design(np.eye(2)), **settings)
+    assert repr(free).endswith("unrounded)")
+    with pytest.raises(ValueError, match="has no codes to compare: give bin_width"):
+        free.fingerprint()
+
+
+def test_a_key_names_a_call_and_none_is_the_call_as_it_was():
+    mdp = model()
+    core = g_optimal_design(mdp.features)
+    plain, other = (run(mdp, core, n_samples=10**6, key=key) for key in ((), ("b",)))
+    assert (plain.codes == run(mdp, core, n_samples=10**6).codes).all() and (plain.codes != other.codes).any()
+    last = hypergrid_round(
+        plain.unrounded_weights[-1], 0.1, shared_seed=0, key=("ridge", ("lsvi", mdp.horizon - 1, "b"))
+    )
+    named = run(mdp, core, n_samples=10**6, key=("b",), bin_width=0.1, shared_seed=0)
+    assert (named.codes[-1] == last.codes).all()
+    for changes in ({"key": "b"}, {"key": (0.5,)}, {"shared_seed": 0.5}):
+        with pytest.raises(TypeError, match=next(iter(changes))):
+            run(mdp, core, **changes)
+
+
+def test_an_ill_conditioned_design_is_told():
+    features = np.array([[0.6, 0.6], [0.6, 0.6 + 1e-6]])
+    core = CoreSet(np.arange(2), np.full(2, 0.5), 2.0)
+    settings = {"n_samples": 10, "features": features, "horizon": 1, "penalty": 0.0, "bin_width": 1e-3}
+    with pytest.warns(LooseCodesWarning):
+        run(lambda h, i, n, rng: (float(i), np.zeros((n, 1, 2))), core, **settings)

@@ -4,14 +4,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._checks import as_float64
+from .._checks import as_float64, check_rng, check_shared
 from .._extras import missing
 from ..mdp import greedy_actions
 from ..replicability import fingerprint
 from ..rounding import hypergrid_round
 from ..second_moment import round_symmetric
 from .arguments import check_arguments, data_of
-from .data import optimistic_q
+from .data import optimistic_q, regularised
 
 __all__ = ["LSVIUCBResult", "r_lsvi_ucb"]
 
@@ -73,6 +73,7 @@ def r_lsvi_ucb(
     bin_widths,
     shared_seed,
     rng,
+    key=(),
     by=None,
     features=None,
     horizon=None,
@@ -93,8 +94,9 @@ def r_lsvi_ucb(
     Parameters
     ----------
     mdp : LinearMDP or gymnasium.Env
-        An environment needs a Discrete action space, `features` and `horizon`; rewards should lie in
-        [0, 1]. After a termination all later values are 0; a truncation is bootstrapped.
+        An environment needs a Discrete action space, `features` and `horizon`; rewards must lie in
+        [0, 1]. After a termination all later values are 0, and nobody reads the observation; a
+        truncation is bootstrapped. A time limit below the horizon is refused.
     n_rounds : int
         The paper's T.
     n_trajectories : int or float
@@ -109,6 +111,8 @@ def r_lsvi_ucb(
         The paper's random string r.
     rng : numpy.random.Generator
         The data.
+    key : tuple, default=()
+        Name of this call where several share one seed (erratum E2); it follows ``"lsvi_ucb", t, h``.
     by : {"counts", "draws"}, optional
         How a LinearMDP is sampled: the law is the same, the cost of counts does not grow with M. By
         default counts where M > S.
@@ -125,6 +129,18 @@ def r_lsvi_ucb(
     -------
     LSVIUCBResult
 
+    Warns
+    -----
+    UserWarning
+        If every episode of an environment was cut at a stage below the horizon that none got past.
+
+    Raises
+    ------
+    ValueError
+        If an argument, or what the environment or `features` returns, is not as described; the message names it.
+    TypeError
+        If `mdp`, `rng`, the seed or the key is of another type.
+
     Examples
     --------
     >>> import numpy as np
@@ -140,9 +156,9 @@ def r_lsvi_ucb(
     >>> float(round(best - lock.policy_values(one.policies[-1]).start, 9))
     0.0
     """
-    bin_widths = check_arguments(
-        mdp, n_rounds, n_trajectories, beta, penalty, bin_widths, by, engine, keep_estimates, rng
-    )
+    bin_widths = check_arguments(mdp, n_rounds, n_trajectories, beta, penalty, bin_widths, by, engine, keep_estimates)
+    check_shared(shared_seed, key)
+    check_rng(rng)
     data = data_of(mdp, n_trajectories, beta, penalty, bin_widths, by, features, horizon, rng)
     if engine == "numba":
         return _run_compiled(mdp, n_rounds, beta, penalty, rng)
@@ -164,15 +180,18 @@ def r_lsvi_ucb(
         for h in reversed(range(H)) if t + 1 < T else ():
             w, gram = data.regress(h), data.gram[h]
             if bin_widths is not None:
-                key = ("lsvi_ucb", t, h)
-                rounded = hypergrid_round(w, bin_widths[0], shared_seed=shared_seed, key=("ridge", (*key, "ridge")))
+                name = ("lsvi_ucb", t, h, *key)
+                rounded = hypergrid_round(w, bin_widths[0], shared_seed=shared_seed, key=("ridge", (*name, "ridge")))
                 w, codes[0][t, h] = rounded.values, rounded.codes
-                gram, codes[1][t, h] = round_symmetric(gram, bin_widths[1], shared_seed=shared_seed, key=(*key, "gram"))
+                gram, codes[1][t, h] = round_symmetric(
+                    gram, bin_widths[1], shared_seed=shared_seed, key=(*name, "gram")
+                )
             if not data.rank_one:
-                data.set_inverse(h, np.linalg.inv(gram + penalty * np.eye(d)))
+                data.set_inverse(h, regularised(np.linalg.inv, gram, penalty))
             data.set_stage(h, w)
             if keep_estimates:
                 weights[t + 1, h], inverses[t + 1, h] = w, data.inverse[h]
+    data.finish()
     return LSVIUCBResult(policies, codes, history, weights, inverses, float(beta))
 
 

@@ -2,22 +2,29 @@
 
 from numbers import Integral
 
-from .._checks import check_bin_width, check_choice, check_non_negative, check_rng, check_size
+from .._checks import check_bin_width, check_choice, check_integer, check_non_negative, check_size
 from ..mdp import LinearMDP
 from .data import EnvData, FiniteData
 
+#: Below it the inverse of the penalty overflows, or leaves no room for the bonus.
+SMALLEST_PENALTY = 1e-300
 
-def check_arguments(mdp, n_rounds, n_trajectories, beta, penalty, bin_widths, by, engine, keep_estimates, rng):
+#: Rank-one updates subtract numbers of the size of the inverse penalty: below this the bonus loses its digits.
+SMALLEST_PLAIN = 1e-10
+
+
+def check_arguments(mdp, n_rounds, n_trajectories, beta, penalty, bin_widths, by, engine, keep_estimates):
     """Refuse what does not describe a run; return the bin widths as a pair of floats or None."""
-    if not isinstance(n_rounds, Integral) or n_rounds < 1:
-        raise ValueError(f"n_rounds must be a positive integer, got {n_rounds!r}")
+    check_integer(1, n_rounds=n_rounds)
     check_size("n_trajectories", n_trajectories)
     check_non_negative(beta=beta, penalty=penalty)
     if penalty == 0:
         raise ValueError("penalty must be positive: the bonus divides by it")
+    least = SMALLEST_PLAIN if is_plain(mdp, n_trajectories, bin_widths, by) else SMALLEST_PENALTY
+    if penalty < least:
+        raise ValueError(f"penalty must be at least {least}, or the bonus is lost in rounding error; got {penalty!r}")
     check_choice("by", by, ("counts", "draws", None))
     check_choice("engine", engine, ("numpy", "numba"))
-    check_rng(rng)
     if bin_widths is not None:
         if not isinstance(bin_widths, (tuple, list)) or len(bin_widths) != 2:
             raise ValueError(f"bin_widths must be None or a pair (ridge, second moment), got {bin_widths!r}")
@@ -41,8 +48,10 @@ def data_of(mdp, n_trajectories, beta, penalty, bin_widths, by, features, horizo
     else:
         if not hasattr(getattr(mdp, "action_space", None), "n"):
             raise TypeError(f"mdp must be a LinearMDP or an environment with discrete actions, got {mdp!r}")
-        if not callable(features) or not isinstance(horizon, Integral) or horizon < 1:
-            raise ValueError("an environment needs features (a function of the observation) and a horizon >= 1")
+        if not callable(features) or horizon is None:
+            raise ValueError("an environment needs features (a function of the observation) and a horizon")
+        check_integer(1, horizon=horizon)
+        check_time_limit(mdp, horizon)
         by = "draws"
     if by == "draws" and not isinstance(n_trajectories, Integral):
         raise ValueError(f"n_trajectories={n_trajectories!r} is too large to draw one by one: use by='counts'")
@@ -50,3 +59,13 @@ def data_of(mdp, n_trajectories, beta, penalty, bin_widths, by, features, horizo
         plain = is_plain(mdp, n_trajectories, bin_widths, by)
         return FiniteData(mdp, n_trajectories, by, plain, beta, penalty, rng)
     return EnvData(mdp, features, horizon, n_trajectories, beta, penalty, rng)
+
+
+def check_time_limit(env, horizon):
+    """Refuse an environment whose time limit is below the horizon: what comes after it stays optimistic for ever."""
+    limit = getattr(getattr(env, "spec", None), "max_episode_steps", None)
+    if limit is not None and limit < horizon:
+        raise ValueError(
+            f"horizon={horizon} exceeds the environment's time limit of {limit} steps: no data ever reach the stages "
+            f"behind it, whose values stay optimistic. Use horizon={limit} or a limit (max_episode_steps) of {horizon}"
+        )

@@ -1,13 +1,15 @@
 """What R-LSVI-UCB keeps of its trajectories: sums on a finite model, transitions in an environment."""
 
+import warnings
+
 import numpy as np
 
-from .._checks import as_float64, check_finite
+from .._checks import as_flags, as_float64, check_finite
 from ..features import rowwise_product
 from ..mdp.counts import multinomial_counts
 from ..mdp.linear_mdp import greedy_actions
 
-__all__ = ["EnvData", "FiniteData", "bonus", "optimistic_q"]
+__all__ = ["EnvData", "FiniteData", "bonus", "optimistic_q", "regularised"]
 
 #: Rank-one updates lose digits: the inverse is computed afresh after so many rounds.
 REFRESH = 256
@@ -38,7 +40,8 @@ def bonus(phi, inverse, beta):
     """
     rows = phi.reshape(-1, phi.shape[-1])
     spread = (rowwise_product(rows, inverse) * rows).sum(axis=1)
-    return beta * np.sqrt(np.maximum(spread, 0)).reshape(phi.shape[:-1])
+    with np.errstate(over="ignore"):
+        return beta * np.sqrt(np.maximum(spread, 0)).reshape(phi.shape[:-1])
 
 
 def optimistic_q(phi, weights, inverse, beta, horizon):
@@ -46,6 +49,17 @@ def optimistic_q(phi, weights, inverse, beta, horizon):
     rows = phi.reshape(-1, phi.shape[-1])
     plain = rowwise_product(rows, weights[:, None]).reshape(phi.shape[:-1])
     return np.minimum(horizon, plain + bonus(phi, inverse, beta))
+
+
+def regularised(solver, gram, penalty, *moment):
+    """``solver(gram + penalty I, ...)``: its inverse, or the ridge weights on a moment."""
+    system, noise = gram + penalty * np.eye(len(gram)), len(gram) * np.finfo(float).eps
+    if penalty < noise * system.diagonal().max():
+        # Scaled to a unit diagonal: columns of different sizes do no harm.
+        scale = np.sqrt(system.diagonal())
+        if not np.linalg.cond(system / scale / scale[:, None]) < 1 / noise:
+            raise ValueError(f"penalty={penalty!r} is lost beside the second moments, which have no inverse: raise it")
+    return solver(system, *moment)
 
 
 class FiniteData:
@@ -118,7 +132,7 @@ class FiniteData:
             self.following[h, :, s] += phi
             gain += reward
             if t % REFRESH == REFRESH - 1:
-                self.inverse[h] = np.linalg.inv(self.gram[h] + self.penalty * np.eye(mdp.dim))
+                self.inverse[h] = regularised(np.linalg.inv, self.gram[h], self.penalty)
                 self.spread[h] = ((self.flat @ self.inverse[h]) * self.flat).sum(axis=1)
             else:
                 move = self.inverse[h] @ phi
@@ -132,7 +146,7 @@ class FiniteData:
         moment = self.reward[h] + self.following[h] @ self.value[h + 1]
         if self.rank_one:
             return self.inverse[h] @ moment
-        return np.linalg.solve(self.gram[h] + self.penalty * np.eye(self.mdp.dim), moment)
+        return regularised(np.linalg.solve, self.gram[h], self.penalty, moment)
 
     def set_inverse(self, h, inverse):
         """Take another inverse Gram matrix for the bonus of stage h."""
@@ -142,7 +156,8 @@ class FiniteData:
     def set_stage(self, h, weights):
         """Turn weights and spread into optimistic values, V_h and the greedy policy."""
         q = self.flat @ weights
-        q += self.beta * np.sqrt(np.maximum(self.spread[h], 0))
+        with np.errstate(over="ignore"):
+            q += self.beta * np.sqrt(np.maximum(self.spread[h], 0))
         q = np.minimum(q, self.mdp.horizon, out=q).reshape(self.mdp.n_states, -1)
         best = q.max(axis=1)
         self.policy[h] = (q >= best[:, None] - 1e-9).argmax(axis=1)
@@ -151,6 +166,9 @@ class FiniteData:
     def optimistic_value(self):
         """Estimate of the start value that the current policy maximises."""
         return float(self.mdp.start_probabilities @ self.value[0])
+
+    def finish(self):
+        """Nothing to say: every trajectory has H steps."""
 
 
 class EnvData:
@@ -171,6 +189,8 @@ class EnvData:
         # Per stage: features of the pair, features of all actions after it, for what did not terminate.
         self.pairs, self.after = ([[] for _ in range(horizon)] for _ in range(2))
         self.starts = []
+        # The latest stages after which an episode went on, or was cut.
+        self.furthest = self.cut = 0
 
     def _seed(self):
         return int(self.rng.integers(2**31))
@@ -197,17 +217,30 @@ class EnvData:
             self.starts.append(phi)
             for h in range(self.horizon):
                 action = int(greedy_actions(self._q(h, phi)))
-                observation, reward, terminated, truncated, _ = self.env.step(action + self.first)
-                chosen, phi = phi[action], self._features(observation)
+                observation, reward, terminated, truncated = self._step(h, action)
+                chosen = phi[action]
                 self.gram[h] += np.outer(chosen, chosen) / self.size
-                self.reward[h] += chosen * (float(reward) / self.size)
-                total += float(reward)
-                if not terminated:
-                    self.pairs[h].append(chosen)
-                    self.after[h].append(phi)
-                if terminated or truncated:
+                self.reward[h] += chosen * (reward / self.size)
+                total += reward
+                # Nobody reads what follows a termination or the last stage.
+                if terminated or h + 1 == self.horizon:
                     break
+                phi = self._features(observation)
+                self.pairs[h].append(chosen)
+                self.after[h].append(phi)
+                if truncated:
+                    self.cut = max(self.cut, h + 1)
+                    break
+                self.furthest = max(self.furthest, h + 1)
         return total / self.size
+
+    def _step(self, h, action):
+        observation, reward, terminated, truncated, _ = self.env.step(action + self.first)
+        value = as_float64("reward", reward)
+        if value.size != 1 or not -1e-9 <= value.item() <= 1 + 1e-9:
+            raise ValueError(f"rewards of the environment must lie in [0, 1], got {reward!r} at stage h={h}")
+        terminated, truncated = as_flags("terminated", terminated), as_flags("truncated", truncated)
+        return observation, value.item(), bool(terminated), bool(truncated)
 
     def regress(self, h):
         """Ridge weights at stage h on labels r + V_{h+1}(s'), unrounded."""
@@ -215,7 +248,7 @@ class EnvData:
         if h + 1 < self.horizon and self.pairs[h]:
             value = np.maximum(self._q(h + 1, np.array(self.after[h])).max(axis=1), 0)
             moment += np.array(self.pairs[h]).T @ value / self.size
-        return np.linalg.solve(self.gram[h] + self.penalty * np.eye(self.d), moment)
+        return regularised(np.linalg.solve, self.gram[h], self.penalty, moment)
 
     def set_inverse(self, h, inverse):
         """Take another inverse Gram matrix for the bonus of stage h."""
@@ -228,3 +261,12 @@ class EnvData:
     def optimistic_value(self):
         """The same estimate, over the first states of the last round."""
         return float(np.maximum(self._q(0, np.array(self.starts)).max(axis=1), 0).mean())
+
+    def finish(self):
+        """Say so where cuts kept every episode from the later stages, whose values stay optimistic."""
+        if self.cut > self.furthest:
+            warnings.warn(
+                f"horizon={self.horizon}, but a time limit cut every episode that did not end before, after at most "
+                f"{self.cut} steps: values of later stages stay optimistic. Use horizon={self.cut} or a longer limit",
+                stacklevel=3,
+            )

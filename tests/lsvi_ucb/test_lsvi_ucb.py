@@ -3,6 +3,8 @@
 import os
 import subprocess
 import sys
+import warnings
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import numpy as np
@@ -327,22 +329,111 @@ class Corridor:
 def test_a_termination_has_no_later_value_and_a_truncation_is_bootstrapped(end, value):
     """Case 30: the unvisited second stage is worth H = 2, clipped from its bonus, shrunk here to beta = 1."""
     env = Corridor(*end)
-    result = run(
-        env,
-        n_rounds=2,
-        penalty=1.0,
-        beta=1.0,
-        bin_widths=None,
-        features=lambda s: np.eye(2),
-        horizon=2,
-        n_trajectories=4,
-    )
+    settings = {"n_rounds": 2, "penalty": 1.0, "beta": 1.0, "bin_widths": None, "n_trajectories": 4}
+    told = pytest.warns(UserWarning, match="after at most 1 steps") if end == (False, True) else nullcontext()
+    with told:
+        result = run(env, features=lambda s: np.eye(2), horizon=2, **settings)
     # One mean visit of the chosen action against a penalty of 1 halves its label.
     assert result.weights[1, 0, 0] == pytest.approx(value / 2)
     assert env.actions in ({5}, {5, 6})
     assert result.history["mean_return"].tolist() == [0.5, 0.5]
     with pytest.raises(ValueError, match="has no codes to compare"):
         result.fingerprint()
+
+
+class Steps:
+    """Walks along states 0, 1, ...; what a step answers is given."""
+
+    action_space = SimpleNamespace(n=2)
+
+    def __init__(self, answer, spec=None):
+        self.answer, self.spec = answer, spec
+
+    def reset(self, *, seed):
+        self.state = 0
+        return 0, {}
+
+    def step(self, action):
+        self.state += 1
+        return (self.state, *self.answer(self.state), {})
+
+
+def walk(answer, horizon=3, spec=None, **changes):
+    def features(state):
+        return np.eye(2) if np.isfinite(state) else np.full((2, 2), np.nan)
+
+    return run(Steps(answer, spec), features=features, horizon=horizon, **changes)
+
+
+def test_nobody_reads_what_a_termination_or_the_last_stage_shows():
+    class Blind(Steps):
+        def step(self, action):
+            state, reward, terminated, truncated, info = super().step(action)
+            return (np.nan if terminated or state == 3 else state), reward, terminated, truncated, info
+
+    def features(state):
+        assert np.isfinite(state)
+        return np.eye(2)
+
+    for end in (2, 9):
+        answer = lambda state, end=end: (0.5, state == end, False)  # noqa: E731
+        blind = run(Blind(answer), features=features, horizon=3)
+        assert blind.fingerprint() == walk(answer).fingerprint()
+    with pytest.raises(ValueError, match=r"features\(observation\) holds nan"):
+        run(Blind(lambda state: (0.5, False, state == 3)), features=lambda s: np.eye(2) + s - s, horizon=5)
+
+
+def test_a_time_limit_below_the_horizon_is_refused_or_told():
+    """With a limit of 3 and a horizon of 5 the last stages never see data: their optimism would stand for ever."""
+    gymnasium = pytest.importorskip("gymnasium")
+    lock = LinearMDP.combination_lock(horizon=5, n_actions=2, rng=np.random.default_rng(2))
+    for env in (
+        gymnasium.wrappers.TimeLimit(lock.as_gymnasium(), 3),
+        SimpleNamespace(action_space=SimpleNamespace(n=2), spec=SimpleNamespace(max_episode_steps=3)),
+    ):
+        with pytest.raises(ValueError, match="horizon=5 exceeds the environment's time limit of 3 steps"):
+            run(env, features=lambda s: lock.features[s], horizon=5)
+    enough = gymnasium.wrappers.TimeLimit(lock.as_gymnasium(), 5)
+    assert run(enough, features=lambda s: lock.features[s], horizon=5).codes[0].shape[1] == 5
+    # A limit that nobody tells shows in the data.
+    with pytest.warns(UserWarning, match="horizon=5, but a time limit .* after at most 3 steps"):
+        walk(lambda state: (0.5, False, state == 3), horizon=5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        walk(lambda state: (0.5, False, state == 3), horizon=3)
+        walk(lambda state: (0.5, state == 3, False), horizon=5)
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ((np.nan, False, False), r"rewards of the environment must lie in \[0, 1\], got nan at stage h=0"),
+        ((-1.0, False, False), r"must lie in \[0, 1\], got -1.0"),
+        ((1.5, False, False), r"must lie in \[0, 1\], got 1.5"),
+        (([0.5, 0.5], False, False), "rewards of the environment"),
+        (("1", False, False), "reward must hold real numbers"),
+        ((0.5, "False", False), "terminated must be booleans or 0 and 1"),
+        ((0.5, np.nan, False), "terminated must be booleans or 0 and 1, got nan"),
+        ((0.5, False, 0.5), "truncated must be booleans or 0 and 1, got 0.5"),
+    ],
+)
+def test_what_an_environment_answers_is_checked(answer, message):
+    with pytest.raises(ValueError, match=message):
+        walk(lambda state: answer)
+
+
+def test_one_and_zero_are_booleans_and_an_array_of_one_reward_is_a_reward():
+    plain = walk(lambda state: (0.5, state == 2, False))
+    same = walk(lambda state: (np.array([0.5], np.float32), np.int64(state == 2), 0))
+    assert plain.fingerprint() == same.fingerprint()
+
+
+def test_a_key_names_a_call_and_none_is_the_call_as_it_was():
+    plain, same, other, again = (run(model(), **changes) for changes in ({}, {"key": ()}, *[{"key": ("b", 1)}] * 2))
+    assert plain.fingerprint() == same.fingerprint() != other.fingerprint() == again.fingerprint()
+    for changes in ({"key": "b"}, {"shared_seed": 0.5}, {"shared_seed": None, "bin_widths": None}):
+        with pytest.raises(TypeError, match=next(iter(changes))):
+            run(model(), **changes)
 
 
 def test_an_episode_that_outlasts_the_horizon_is_left_there():
@@ -365,7 +456,7 @@ def test_actions_may_share_their_features():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"n_rounds": 0}, "n_rounds must be a positive integer, got 0"),
+        ({"n_rounds": 0}, "n_rounds must be an integer >= 1, got 0"),
         ({"n_trajectories": 0}, "n_trajectories must be a whole number >= 1"),
         ({"n_trajectories": 2.5}, "n_trajectories must be a whole number >= 1"),
         ({"n_trajectories": np.nan}, "n_trajectories must be a whole number >= 1"),
@@ -373,6 +464,9 @@ def test_actions_may_share_their_features():
         ({"beta": -1e-9}, "beta must be a finite number >= 0, got -1e-09"),
         ({"penalty": np.inf}, "penalty must be a finite number >= 0, got inf"),
         ({"penalty": 0}, "penalty must be positive"),
+        ({"penalty": 1e-320}, "penalty must be at least 1e-300, or the bonus is lost"),
+        ({"penalty": 1e-11, "n_trajectories": 1, "bin_widths": None}, "penalty must be at least 1e-10"),
+        ({"penalty": 1e-20}, "penalty=1e-20 is lost beside the second moments"),
         ({"bin_widths": 0.1}, "bin_widths must be None or a pair"),
         ({"bin_widths": (0.1, -1.0)}, "bin_width must be positive"),
         ({"by": "luck"}, "by must be 'counts', 'draws' or None, got 'luck'"),
@@ -398,8 +492,8 @@ def test_bad_environments_and_features_are_refused():
         run("CartPole-v1")
     for changes, message in [
         ({"horizon": 2}, "needs features"),
-        ({"features": lambda s: np.eye(2)}, "and a horizon >= 1"),
-        ({"features": lambda s: np.eye(2), "horizon": 0}, "and a horizon >= 1"),
+        ({"features": lambda s: np.eye(2)}, "and a horizon"),
+        ({"features": lambda s: np.eye(2), "horizon": 0}, "horizon must be an integer >= 1, got 0"),
         ({"features": lambda s: np.eye(3), "horizon": 2}, r"features must return shape \(2, d\), got \(3, 3\)"),
         ({"features": lambda s: 2 * np.eye(2), "horizon": 2}, "norms of at most 1, got 2 at 0"),
         ({"features": lambda s: [[0.0, 0.0], [0.8, 0.8]], "horizon": 2}, "norms of at most 1, got 1.13137 at 0"),

@@ -1,0 +1,117 @@
+"""Ridge at extremes of scale, and the warning of problems too ill-conditioned for codes."""
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rrl import ReplicableRidge, ReplicableSecondMoment, ridge_weights
+from rrl.ridge import CONDITION_NOISE, LooseCodesWarning, solve_ridge
+
+
+def test_sums_that_underflow_are_refused_not_computed_with_the_digits_that_are_left():
+    X, y = np.array([[1.0, 0.5], [0.3, 0.8]]), np.array([1.0, 2.0])
+    model = ReplicableRidge(0.1, bin_width=0.5)
+    expected = model.fit(X, y, sample_weight=[3.0, 1.0]).unrounded_coef_
+    for exponent in (-950, -500, 500, 900):
+        weighted = model.fit(X, y, sample_weight=np.ldexp([3.0, 1.0], exponent)).unrounded_coef_
+        np.testing.assert_allclose(weighted, expected, rtol=1e-14)
+    for tiny in (5e-324, 1e-300):
+        with pytest.raises(ValueError, match=r"sample_weight is at most .*, where products lose their digits"):
+            model.fit(X, y, sample_weight=[tiny, tiny])
+        with pytest.raises(ValueError, match="sample_weight is at most"):
+            ReplicableSecondMoment(bin_width=0.5).fit(X, sample_weight=[tiny, tiny])
+    # Without penalty the scale of X is that of the weights; with one, rows as small as this count for nothing.
+    plain = ReplicableRidge(0.0, bin_width=None)
+    np.testing.assert_allclose(plain.fit(np.ldexp(X, -470), y).coef_, plain.fit(X, y).coef_ * 2.0**470, rtol=1e-13)
+    for exponent in (-490, -600, -1000):
+        with pytest.raises(ValueError, match="X'X underflows float64: rescale X, or raise penalty"):
+            plain.fit(np.ldexp(X, exponent), y)
+        assert np.abs(ReplicableRidge(0.1, bin_width=None).fit(np.ldexp(X, exponent), y).coef_).max() < 1e-100
+    with pytest.raises(ValueError, match="X'X underflows"):
+        plain.fit(np.vstack([X * 1e-200, X]), [1, 2, 3, 4], sample_weight=[1, 1, 0, 0])
+    # A column of zeros has no scale.
+    assert plain.fit(np.hstack([X, np.zeros((2, 1))]), y).coef_[2] == 0
+
+
+def test_gram_and_penalty_that_overflow_together_are_refused():
+    with pytest.raises(ValueError, match=r"gram \+ penalty I overflows float64"):
+        ridge_weights([[1e308]], [1.0], 1e308)
+    assert ridge_weights([[1e308]], [1e308], 0.0) == pytest.approx([1.0])
+
+
+def twins(gap, rng=None, n=2000):
+    rng = rng or np.random.default_rng(1)
+    X = rng.normal(size=(n, 3)) / 2
+    X[:, 1] = X[:, 0] + gap * rng.normal(size=n)
+    return X, X @ [1.0, 0.5, -1.0] + 0.1 * rng.normal(size=n)
+
+
+@pytest.mark.parametrize(("gap", "penalty"), [(1e-3, 0.0), (1e-6, 1e-6), (0.0, 0.0), (0.0, 1e-6), (1e-9, 0.0)])
+def test_well_conditioned_fits_and_exact_twins_warn_of_nothing(gap, penalty):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ReplicableRidge(penalty, bin_width=0.2).fit(*twins(gap))
+
+
+@pytest.mark.parametrize(("gap", "penalty", "width"), [(1e-6, 0.0, 0.2), (1e-5, 0.0, 0.2), (1e-6, 1e-10, 1e-4)])
+def test_a_fit_whose_codes_depend_on_the_order_of_sums_says_so(gap, penalty, width):
+    X, y = twins(gap)
+    with pytest.warns(LooseCodesWarning, match="on another processor a code may differ"):
+        first = ReplicableRidge(penalty, bin_width=width).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ReplicableRidge(penalty, bin_width=None).fit(X, y)
+        orders = [np.random.default_rng(seed).permutation(len(y)) for seed in range(40)]
+        fits = [ReplicableRidge(penalty, bin_width=width).fit(X[order], y[order]) for order in orders]
+    # The estimate is of the right size: real differences lie within a factor 30 of a thousandth of the bin or above.
+    apart = max(np.abs(fit.unrounded_coef_ - first.unrounded_coef_).max() for fit in fits)
+    assert apart > width / 30_000
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 10_000), st.floats(-7, -2), st.sampled_from([0.0, 1e-10, 1e-6]), st.integers(2, 8))
+def test_the_estimated_rounding_error_is_the_real_one_up_to_a_factor(seed, log_gap, penalty, d):
+    """Real: against the solution in rational numbers of the very Gram matrix, moved by one rounding of each entry."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(50, d)) / np.sqrt(d)
+    X[:, 1] = X[:, 0] + 10.0**log_gap * rng.normal(size=50)
+    gram, moment = X.T @ X / 50, X.T @ rng.normal(size=50) / 50
+    weights, noise = solve_ridge(gram, moment, penalty)
+    moved = []
+    for _ in range(10):
+        shake = 1 + np.finfo(float).eps * rng.uniform(-1, 1, size=gram.shape)
+        moved.append(solve_ridge(np.triu(gram * shake) + np.triu(gram * shake, 1).T, moment, penalty)[0])
+    apart = np.abs(np.array(moved) - weights).max()
+    assert apart <= 30 * noise.max() + 1e-15
+
+
+def test_a_decision_on_the_rank_that_rounding_error_may_turn_is_noise_without_bound():
+    cut = CONDITION_NOISE * 2
+    near = np.diag([1.0, 1.0]) + (1 - 1.6 * cut) * np.array([[0, 1], [1, 0]])
+    assert np.isinf(solve_ridge(near, [1.0, 1.0], 0.0)[1]).all()
+    clear = np.ones((2, 2))
+    assert solve_ridge(clear, [1.0, 1.0], 0.0)[1].max() < 1e-14
+
+
+def test_coefficients_are_arrays_of_their_own():
+    X, y = np.eye(2), [1.0, 2.0]
+    for width in (None, 0.5):
+        ridge = ReplicableRidge(0.1, bin_width=width).fit(X, y)
+        assert not np.shares_memory(ridge.coef_, ridge.unrounded_coef_)
+        moment = ReplicableSecondMoment(bin_width=width).fit(X)
+        assert not np.shares_memory(moment.second_moment_, moment.unrounded_second_moment_)
+
+
+def test_an_intercept_of_ones_is_penalised_as_the_docstring_says():
+    """Centred on a shared constant first, the slope is that of the labels without the constant."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.uniform(size=500), np.ones(500)])
+    y = 1.2 * X[:, 0] + rng.normal(scale=0.01, size=500)
+    fit = ReplicableRidge(0.1, bin_width=None).fit
+    slope = fit(X, y).coef_[0].copy()
+    assert abs(fit(X, y + 1000).coef_[0] - slope) > 1
+    assert fit(X, (y + 1000) - 1000).coef_[0] == pytest.approx(slope, abs=1e-9)
+    assert "penalised like every other" in ReplicableRidge.__doc__
