@@ -86,7 +86,7 @@ class FoldDirective(SphinxDirective):
             raw(f'<details class="fold fold-{depth}"><summary>'),
             nodes.inline("", "", *title),
             raw("</summary>"),
-            *self.parse_content_to_nodes(),
+            nodes.container("", *self.parse_content_to_nodes(), classes=["folded"]),
             raw("</details>"),
         ]
 
@@ -180,7 +180,7 @@ def hidden(node):
             return True
         if isinstance(node, nodes.container) and node.get("hide_mode") == "all":
             return True
-        if "solution" in node.get("classes", ()) if isinstance(node, nodes.Element) else False:
+        if isinstance(node, nodes.Element) and {"solution", "folded", "printed"} & set(node["classes"]):
             return True
         node = node.parent
     return False

@@ -4,6 +4,7 @@ Tables need pandas, which the extra ``book`` brings.
 """
 
 import math
+import re
 from numbers import Integral, Real
 
 from .._extras import missing
@@ -155,7 +156,9 @@ def _percent(share):
 
 
 def table(rows, columns=None, digits=2):
-    """A table of a page: no index, numbers right-aligned and written by `number`, words as they are.
+    """A table of a page: no index, numbers written by `number`, words as they are.
+
+    Columns of numbers, and of words that begin with one, are aligned at the right.
 
     Parameters
     ----------
@@ -201,6 +204,7 @@ def table(rows, columns=None, digits=2):
 
         return cell
 
-    right = [name for name in frame.columns if all(isinstance(value, Real) for value in frame[name])]
-    style = frame.style.format({name: write(name) for name in frame.columns}).hide(axis="index")
+    shown = {name: write(name) for name in frame.columns}
+    right = [name for name in frame.columns if all(re.match(r"[−<>≤≥]? ?\d|[–∞]", shown[name](x)) for x in frame[name])]
+    style = frame.style.format(shown).hide(axis="index")
     return style.set_properties(subset=right, **{"text-align": "right"}) if right else style
