@@ -45,6 +45,7 @@ from .certify import (
     least_pairs,
 )
 from .programs import certify_program
+from .tradeoff import plot_trade_off, trade_off
 from .statement import ReplicabilityStatement
 from .pilot import PilotBinWidth, PilotWarning, pilot_bin_width
 
@@ -92,10 +93,12 @@ __all__ = [
     "pair_seeds",
     "pairwise_share",
     "pilot_bin_width",
+    "plot_trade_off",
     "project_psd",
     "r_lsvi",
     "r_lsvi_ucb",
     "ridge_weights",
     "shared_uniform",
     "theory",
+    "trade_off",
 ]
