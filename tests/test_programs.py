@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -273,11 +274,30 @@ def test_the_worked_example_from_an_empty_folder(tmp_path, monkeypatch, capsys):
     assert capsys.readouterr() == (out, "")
 
 
+def test_what_the_how_to_shows_is_what_comes_out(tmp_path):
+    """In a folder of its own, by the page's own program and command; the numbers are those of one kind of awk."""
+    page = (Path(__file__).parents[1] / "book" / "how_to.md").read_text(encoding="utf-8")
+    script, command, shown = (
+        page.split(f":name: certify-{name}\n\n")[1].split("```")[0] for name in ("program", "command", "output")
+    )
+    (tmp_path / "coins.awk").write_text(script)
+    words = shlex.split(command.removeprefix("$ "))
+    assert words.pop(0) == "rrl"
+    ran = subprocess.run(
+        [sys.executable, "-m", "rrl", *words], cwd=tmp_path, capture_output=True, text=True, timeout=120
+    )
+    assert ran.returncode == 0, ran.stderr
+    version = subprocess.run(["awk", "-W", "version"], capture_output=True, text=True, stdin=subprocess.DEVNULL).stdout
+    if version.startswith("mawk"):
+        assert ran.stdout == shown
+    assert ran.stdout.splitlines()[-3:][0].startswith("replicable: awk ")
+
+
 def test_each_end_has_its_exit_status(tmp_path, capsys):
     folder = ("--folder", tmp_path, "--quiet")
     assert rrl("certify", "--rho", 0.2, *folder, *awk(200)) == 1
     out = capsys.readouterr().out
-    assert out.startswith("pair 2 differs: stdout line 1: ") and "\n  awk -v n=200 -v data=" in out
+    assert out.startswith("pair ") and " differs: stdout line 1: " in out and "\n  awk -v n=200 -v data=" in out
     assert "not replicable: awk" in out
     assert rrl("certify", "--rho", 0.2, "--max-pairs", 2, *folder, *awk(20_000)) == 3
     assert "undecided: awk" in capsys.readouterr().out
