@@ -314,8 +314,8 @@ def test_formulas_are_typeset_and_a_phone_shows_the_page_in_its_width(tab, origi
     tab.evaluate("() => window.MathJax.startup.promise")
     assert tab.locator("mjx-container").count() > 0
     assert tab.locator(FORMULA_FAULTS).count() == 0
-    tab.set_viewport_size({"width": 360, "height": 780})
-    assert tab.evaluate("document.documentElement.scrollWidth") <= 360
+    tab.set_viewport_size({"width": 320, "height": 780})
+    assert tab.evaluate("document.documentElement.scrollWidth") <= 320
 
 
 @pytest.fixture(scope="module")
@@ -357,8 +357,8 @@ def test_pages_load_without_a_fault_and_light_and_fit_a_phone(reader, name):
     faults, sizes = visit(name)
     assert faults == []
     assert f"/{name}" in sizes and sum(sizes.values()) < 2e6, sizes
-    tab.set_viewport_size({"width": 360, "height": 780})
-    assert tab.evaluate("document.documentElement.scrollWidth") <= 360
+    tab.set_viewport_size({"width": 320, "height": 780})
+    assert tab.evaluate("document.documentElement.scrollWidth") <= 320
 
 
 # Thousands of pieces of code are alike for the eye: of each kind the first is kept. So are the interface's entries.
