@@ -3,6 +3,8 @@
 import contextlib
 import hashlib
 import os
+import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -15,10 +17,15 @@ from ._checks import check_positive
 from ._outputs import read_outputs
 from .pairs import RunFailed
 
-__all__ = ["Program", "Running"]
+__all__ = ["Program", "Running", "command_text"]
 
 #: Lines of standard error that are told of a run that failed.
 TAIL = 12
+
+
+def command_text(words):
+    """A command as one types it; braces alone need no quotes."""
+    return " ".join(word if re.fullmatch(r"[\w@%+=:./{}-]+", word) else shlex.quote(word) for word in words)
 
 
 class Running:
@@ -119,7 +126,9 @@ class Program:
     def files(self):
         """SHA-256 of the files that the command names."""
         found = {}
-        for word in self.command:
+        # A program that stands elsewhere, such as an interpreter, is no part of what is tried.
+        first = [word for word in self.command[:1] if not Path(word).is_absolute()]
+        for word in [*first, *self.command[1:]]:
             path = word.rpartition("=")[2]
             with contextlib.suppress(OSError, ValueError):
                 if Path(path).is_file():
@@ -188,10 +197,10 @@ class Program:
                     raise RunFailed("published nothing")
                 return read_outputs(files, self.keys, self.as_bytes)
             except RunFailed as error:
-                raise RunFailed(f"{error}{_tail(said)}") from None
+                raise RunFailed(f"{error}{_tail(said, silent='')}") from None
 
 
-def _tail(said):
+def _tail(said, silent="; it wrote nothing to standard error"):
     """The last lines that a run wrote to standard error, or else to standard output."""
     for name, path in zip(("error", "output"), said[::-1], strict=True):
         with open(path, "rb") as file:
@@ -199,4 +208,4 @@ def _tail(said):
             lines = file.read().decode(errors="replace").rstrip().splitlines()[-TAIL:]
         if lines:
             return "\n".join([f"; the end of its standard {name}:", *(f"  | {line}" for line in lines)])
-    return "; it wrote nothing to standard error"
+    return silent

@@ -35,7 +35,7 @@ class Certificate:
     rho, confidence : float
         As asked for.
     lower, upper : float
-        :func:`anytime_limits` of the probability, valid in spite of the stopping.
+        :func:`rrl.anytime_limits` of the probability, valid in spite of the stopping.
     seed : int
         Of the measurement; :func:`rrl.pair_seeds` makes those of a pair of it.
     pairs : tuple of Pair
@@ -138,7 +138,7 @@ def _standing(n_disagree, n_pairs, rho, confidence):
     while more < 1000 and max(log_evidence(n_disagree, n_pairs + more, rho)) < level:
         more += 1
     left = "settled" if more == 0 else f"{more} more that agree would settle it" if more < 1000 else "far from settled"
-    return f"{n_pairs} pairs, {n_disagree} differ: rho in [{low:.3f}, {high:.3f}]; {left}"
+    return f"{n_pairs} pair{'s' * (n_pairs > 1)}, {n_disagree} differ: rho in [{low:.3f}, {high:.3f}]; {left}"
 
 
 def certify_replicability(run, *, rho, confidence=0.95, max_pairs=10_000, seed, n_jobs=1, progress=False, store=None):

@@ -213,7 +213,8 @@ def notes_of(pairs):
     beside = dict.fromkeys(name for pair in pairs if not pair.differs for name in pair.beside)
     if beside:
         n = sum(bool(pair.beside) and not pair.differs for pair in pairs)
+        differ = "differs" if len(beside) == 1 else "differ"
         notes.append(
-            f"in {n} pairs that agree on what was compared, {', '.join(beside)} differs: compare all that you publish"
+            f"in {n} pairs that agree on what was compared, {', '.join(beside)} {differ}: compare all that you publish"
         )
     return tuple(notes)

@@ -1,7 +1,6 @@
 """Any program, in any language, run in pairs: one shared seed, a data seed each, and what it published."""
 
 import math
-import shlex
 import threading
 import time
 from collections import deque
@@ -12,7 +11,7 @@ from ._outputs import digest_outputs, top
 from ._progress import teller
 from ._published import MOST, differences
 from ._resume import Records
-from ._running import Program, Running
+from ._running import Program, Running, command_text
 from .certify import settle
 from .pairs import Pair, RunFailed, pair_children
 
@@ -41,7 +40,7 @@ def _pair(program, seed, index, running, slots, records):
             try:
                 return program.run(shared_seed, data_seeds[which], running)
             except RunFailed as error:
-                command = shlex.join(program.words(shared_seed, data_seeds[which]))
+                command = command_text(program.words(shared_seed, data_seeds[which]))
                 failures.append(RunFailed(f"run {which + 1} of pair {index} {error}\n  command: {command}"))
                 return None
 

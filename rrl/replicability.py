@@ -151,7 +151,7 @@ def estimate_replicability(run, *, n_pairs, confidence=0.95, seed, n_jobs=1, pro
     -------
     ReplicabilityEstimate
         Ctrl-C gives that of the pairs done so far, with a warning. Its limit holds if the moment did
-        not depend on what was seen; :func:`certify_replicability` may be stopped at any moment.
+        not depend on what was seen; :func:`rrl.certify_replicability` may be stopped at any moment.
 
     Raises
     ------

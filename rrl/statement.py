@@ -41,7 +41,7 @@ def _share(p, up):
 class ReplicabilityStatement:
     r"""What was run and compared, how often it differed, and what follows.
 
-    Made by :meth:`Certificate.statement`, and by ``rrl certify``.
+    Made by :meth:`rrl.certify.Certificate.statement`, and by ``rrl certify``.
 
     Attributes
     ----------

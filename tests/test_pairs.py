@@ -304,7 +304,7 @@ def test_progress_says_how_it_stands_and_how_far_it_is(capsys, monkeypatch):
     monkeypatch.setattr("rrl._progress.EVERY", 0.0)
     found = certify_replicability(coin, rho=0.5, seed=1, progress=True)
     lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == found.n_pairs and lines[0].startswith("1 pairs, ") and lines[-1].endswith("; settled")
+    assert len(lines) == found.n_pairs and lines[0].startswith("1 pair, ") and lines[-1].endswith("; settled")
     estimate_replicability(coin, n_pairs=3, seed=1, progress=True)
     assert capsys.readouterr().err.splitlines()[1].startswith("2 of 3 pairs, ")
     certify_replicability(coin, rho=0.5, seed=1)

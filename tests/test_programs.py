@@ -261,7 +261,7 @@ def test_the_worked_example_from_an_empty_folder(tmp_path, monkeypatch, capsys):
     lines = out.splitlines()
     assert lines[-3].startswith("replicable: awk -v n=20000 -v data={data_seed} -v shared={shared_seed} -f ")
     assert "pairs differ in the standard output; rho in [0.000, 0." in lines[-2]
-    assert "program" in err and "1 pairs, " in err
+    assert "program" in err and "1 pair, " in err
     (folder,) = (tmp_path / "rrl-results" / "certify").iterdir()
     assert folder.name.startswith("program-")
     content = json.loads((folder / "statement.json").read_text())
@@ -389,3 +389,20 @@ def test_killed_in_the_middle_it_goes_on_from_its_records(tmp_path):
     out, err = process.communicate(timeout=120)
     assert process.returncode == 0 and f"{done} pairs are there" in err
     assert len(log.read_text()) - begun == 2 * (11 - done) and "0 of 11 pairs differ" in out
+
+
+def test_stopped_before_the_first_pair_there_is_nothing_to_state(tmp_path):
+    log = tmp_path / "log"
+    process = start(tmp_path / "store", log, 60)
+    wait_for(log.exists)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130 and out == "" and "goes on from there" in err
+    assert not list(tmp_path.glob("store/statement*"))
+
+
+def test_a_program_that_fails_at_once_leaves_words_and_no_statement(tmp_path, capsys):
+    assert rrl("certify", "--rho", 0.2, "--folder", tmp_path, "--", *program("1 / 0")) == 4
+    out, err = capsys.readouterr()
+    assert out == "" and "run 1 of pair 0 ended with status 1" in err and "ZeroDivisionError" in err
+    assert not list(tmp_path.glob("statement*"))

@@ -160,6 +160,7 @@ def test_the_shared_seed_is_the_same_in_a_pair_and_another_in_every_pair():
         assert equal or set(again).isdisjoint(seen)
 
 
+@pytest.mark.filterwarnings("ignore::rrl.ReplicabilityWarning")
 def test_no_disagreement_in_n_pairs_means_rho_at_most_three_over_n():
     estimate = estimate_replicability(constant, n_pairs=200, seed=0)
     assert (estimate.n_disagree, estimate.rho) == (0, 0.0)

@@ -4,14 +4,13 @@ import argparse
 import contextlib
 import hashlib
 import re
-import shlex
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
 from .._checks import check_integer, check_measurement, check_probability
-from .._running import Program
+from .._running import Program, command_text
 from ..pairs import RunFailed
 from ..programs import certify_program
 from ._listing import plain
@@ -81,14 +80,9 @@ def split(argv):
     return argv[:at], argv[at + 1 :]
 
 
-def _text(words):
-    """A command as one types it; braces alone need no quotes."""
-    return " ".join(word if re.fullmatch(r"[\w@%+=:./{}-]+", word) else shlex.quote(word) for word in words)
-
-
 def default_folder(program, seed):
     """A folder of this program's own: the name of its first file, and a digest of all that tells it from others."""
-    words = [*program.files(), program.command[0]]
+    words = [*program.files(), *program.command]
     name = re.sub(r"\W+", "-", Path(words[0]).stem)
     digest = hashlib.sha256(record_text(program.unit() | {"seed": seed}).encode()).hexdigest()
     return Path("rrl-results") / "certify" / f"{name}-{digest[:8]}"
@@ -97,6 +91,7 @@ def default_folder(program, seed):
 def certify_main(args):
     """Certify the program, print what came out, write the statement; the exit status."""
     program = Program(tuple(args.program), tuple(args.key), args.bytes, args.time_limit)
+    subject = command_text(args.program)
     try:
         check_probability(rho=args.rho, delta=args.delta)
         check_measurement(1 - args.delta, args.seed, max_pairs=args.max_pairs)
@@ -106,7 +101,7 @@ def certify_main(args):
         done = len(list((folder / "pairs").glob("*.json")))
         if not args.quiet:
             there = f", {done} pairs are there" if done else ""
-            print(f"{plain(_text(args.program))}\nrecords in {plain(folder)}{there}", file=sys.stderr, flush=True)
+            print(f"{plain(subject)}\nrecords in {plain(folder)}{there}", file=sys.stderr, flush=True)
         with stopped_like_ctrl_c():
             found, failure = _settle(args, folder)
     except ValueError as error:
@@ -115,8 +110,8 @@ def certify_main(args):
         for pair in [pair for pair in found.pairs if pair.differs][:3]:
             print(plain(f"pair {pair.index} differs: {'; '.join(pair.first)}"))
             for data_seed in pair.data_seeds:
-                print(plain(f"  {_text(program.words(pair.shared_seed, data_seed))}"))
-        statement = found.statement(_text(args.program), compared=program.compared(), **_origin(program, failure))
+                print(plain(f"  {command_text(program.words(pair.shared_seed, data_seed))}"))
+        statement = found.statement(subject, compared=program.compared(), **_origin(program, failure))
         print("\n".join(map(plain, str(statement).splitlines())))
         print(f"statement: {' and '.join(plain(path) for path in statement.write(folder / 'statement'))}")
     if failure is not None:
