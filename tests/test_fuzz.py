@@ -163,12 +163,16 @@ values = st.recursive(scalars, lambda v: st.lists(v, max_size=3) | st.dictionari
 
 
 @given(st.binary(max_size=100) | values.map(lambda v: json.dumps(v).encode()))
-def test_a_record_of_anything_is_set_aside(folder, content):
+def test_anything_in_a_record_s_place_counts_as_missing_and_gives_way_to_a_record(folder, content):
     store, unit = RunStore(folder / "store"), {"experiment": "demo"}
     store.folder.mkdir(exist_ok=True)
     store.path(unit).write_bytes(content)
-    assert store.load(unit) is None and not store.path(unit).exists()
+    assert store.load(unit) is None and store.path(unit).read_bytes() == content
     assert unit_key(unit) + ".json" == store.path(unit).name
+    store.write(unit, {"n": 1}, {})
+    (aside,) = store.folder.glob("*.corrupt")
+    assert store.load(unit)["result"] == {"n": 1} and aside.read_bytes() == content
+    aside.unlink()
 
 
 packed = st.fixed_dictionaries(

@@ -48,6 +48,21 @@ print("done")
     )
 
 
+def test_certifying_needs_no_optional_package_either(tmp_path):
+    code = """
+from rrl import certify_program, certify_replicability, testing
+def run(shared_seed, rng):
+    return [shared_seed, 0 * int(rng.integers(2))]
+settings = {"rho": .5, "progress": True, "store": "pairs"}
+testing.assert_replicable(run, .5), certify_replicability(run, seed=0, **settings).statement("it").to_latex()
+program = [sys.executable, "-c", "import sys; print(sys.argv[1])", "{shared_seed}", "{data_seed}"]
+print(certify_program(program, **settings).verdict)
+"""
+    command = [sys.executable, "-c", BLOCKER + code]
+    out = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path).stdout
+    assert out == "replicable\n"
+
+
 def test_import_loads_nothing_and_changes_no_global_state():
     out = run(
         """

@@ -2,7 +2,10 @@
 
 import functools
 import json
+import subprocess
+import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -415,3 +418,13 @@ def test_the_assertion_passes_what_is_not_replicable_with_probability_at_most_de
         except AssertionError:
             pass
     assert 0 < passed <= acceptance(200, 0.2)[1]
+
+
+def test_the_example_of_the_how_to_runs(tmp_path):
+    page = (Path(__file__).parents[1] / "book" / "how_to.md").read_text(encoding="utf-8")
+    (example,) = [
+        part.split("```")[0] for part in page.split("```python\n") if "assert_replicable(" in part.split("```")[0]
+    ]
+    ran = subprocess.run([sys.executable, "-W", "error", "-c", example], cwd=tmp_path, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    assert r"\paragraph{Replicability.}" in ran.stdout and "1 pair, " in ran.stderr
