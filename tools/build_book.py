@@ -47,7 +47,7 @@ def build(root, browser):
         print("\n".join(f"error: {fault}" for fault in faults), file=sys.stderr)
         return 1
     site, stamp = root / "_build" / "html", root / "_build" / "book.json"
-    sources = ("_config.yml", "_toc.yml", "requirements.lock", "book", "rrl", "tools", "slides", "chapters")
+    sources = ("_config.yml", "_toc.yml", "index.md", "requirements.lock", "book", "rrl", "tools", "slides", "chapters")
     state = fingerprint(root, files_under(*(root / name for name in sources)), [browser])
     if (site / "index.html").is_file() and stamp.is_file() and json.loads(stamp.read_text())["inputs"] == state:
         print("The site is up to date: no page, notebook or setting changed")

@@ -70,7 +70,9 @@ def list_pages(contents):
     """Return (part, name, title) of each page of a table of contents; the title is None where it gives none."""
     pages = [(None, contents["root"], None)]
     for part in contents.get("parts", []):
-        pages += [(part["caption"], entry["file"], entry.get("title")) for entry in part["chapters"]]
+        for entry in part["chapters"]:
+            below = [(part["caption"], page["file"], page.get("title")) for page in entry.get("sections", [])]
+            pages += [(part["caption"], entry["file"], entry.get("title")), *below]
     return pages
 
 

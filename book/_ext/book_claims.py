@@ -188,7 +188,7 @@ def short_title(chapter):
     """Name a page as in "chapter 3" (chapters/03_ridge) or "appendix A" (chapters/A_ridge_proof)."""
     number = Path(chapter).name.split("_")[0]
     if number == "00":
-        return "start page"
+        return "introduction"
     return f"chapter {int(number)}" if number.isdigit() else f"appendix {number}"
 
 

@@ -1,18 +1,14 @@
-"""The book's own Sphinx glue: API and run tables, the paper's numbers in references, no network."""
+"""The book's own Sphinx glue: run tables, the paper's numbers in references, no network."""
 
-import importlib
 import importlib.metadata
 import json
 import os
-import pkgutil
 import re
 import subprocess
 from pathlib import Path
 
 from docutils import nodes
-from docutils.statemachine import StringList
 from sphinx.util.docutils import SphinxDirective
-from sphinx.util.nodes import nested_parse_with_titles
 from sphinx_proof.domain import ProofDomain
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,31 +24,6 @@ class PaperProofDomain(ProofDomain):
             number = re.sub(r"^[a-z]+-", "", target).replace("-", ".").upper()
             reference.children = [nodes.Text(f"{entry['realtype'].title()} {number}")]
         return reference
-
-
-class ApiDirective(SphinxDirective):
-    """Document every public module of rrl that exists, so that no name is ever missing.
-
-    What a package exports itself is documented there, and not again under its submodules.
-    """
-
-    def run(self):
-        import rrl
-
-        lines, seen = [], set()
-        for info in pkgutil.walk_packages(rrl.__path__, "rrl."):
-            module = importlib.import_module(info.name)
-            names = [name for name in getattr(module, "__all__", ()) if id(getattr(module, name)) not in seen]
-            if not names or any(part.startswith("_") for part in info.name.split(".")):
-                continue
-            seen.update(id(getattr(module, name)) for name in names)
-            self.env.note_dependency(module.__file__)
-            lines += [f"## {info.name}", "", "```{eval-rst}", f".. automodule:: {info.name}"]
-            lines += [f"   :members: {', '.join(names)}", "```", ""]
-        section = nodes.section()
-        section.document = self.state.document
-        nested_parse_with_titles(self.state, StringList(lines, source="rrl"), section)
-        return section.children
 
 
 class RunsDirective(SphinxDirective):
@@ -169,7 +140,6 @@ def remove_thebe(app, config):
 def setup(app):
     """Register everything with Sphinx."""
     app.add_domain(PaperProofDomain, override=True)
-    app.add_directive("rrl-api", ApiDirective)
     app.add_directive("rrl-runs", RunsDirective)
     app.add_directive("rrl-versions", VersionsDirective)
     app.connect("config-inited", set_repository)
@@ -178,6 +148,7 @@ def setup(app):
     app.connect("autodoc-process-docstring", quote_fitted_names, priority=900)
     app.connect("missing-reference", resolve_public_name)
     app.add_css_file("book.css")
+    app.setup_extension("book_api")
     app.setup_extension("book_claims")
     app.setup_extension("book_errata")
     app.setup_extension("book_notation")

@@ -1,0 +1,247 @@
+"""The front pages: numbers and figures of the chapters on other pages, the paper's card, small charts of findings."""
+
+import ast
+import hashlib
+import json
+import os
+from functools import cache
+from html import escape
+from pathlib import Path
+
+import yaml
+from book_claims import read_claims
+from book_errata import read_errata
+from book_reading import raw
+from book_teaching import bibtex
+from docutils import nodes
+from docutils.parsers.rst import directives
+from rrl_book import repository_url
+from sphinx.errors import ExtensionError
+from sphinx.util.docutils import SphinxDirective, SphinxRole
+
+ROOT = Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "book" / "results"
+SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
+COUNTED = {"errata": (read_errata, "kind"), "items": (read_claims, "status")}
+HEAVY = ("statement", "algorithm", "proof step")
+IMAGES = {"image/svg+xml": ".svg", "image/png": ".png"}
+
+
+# Numbers
+
+
+@cache
+def summary_numbers():
+    """Numbers of the front pages that rest on formulas and records."""
+    from rrl.book.summary import numbers
+
+    return numbers(RESULTS)
+
+
+def read_outputs(root, chapter):
+    """Every output of an executed chapter, with the metadata of its cell."""
+    path = root / "chapters" / f"{chapter}.ipynb"
+    if not path.is_file():
+        raise ExtensionError(f"{chapter} is not executed; run 'make notebook NAME={chapter.split('_')[0]}' first")
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        for output in cell.get("outputs", []):
+            yield cell["metadata"], output
+
+
+def glued(root, chapter, name):
+    """A number or a text that a chapter has glued."""
+    for _, output in read_outputs(root, chapter):
+        kept = output.get("metadata", {}).get("scrapbook", {})
+        if kept.get("name") == name:
+            return ast.literal_eval("".join(output["data"][f"{kept['mime_prefix']}text/plain"]))
+    raise ExtensionError(f"{chapter} has glued no {name!r}")
+
+
+def find_value(name, root=ROOT):
+    """The value behind ``chapter/name`` (glued there), ``errata/kind``, ``items/status`` or a name of the summary."""
+    chapter, _, key = name.rpartition("/")
+    if chapter in COUNTED:
+        kinds = [entry[COUNTED[chapter][1]] for entry in COUNTED[chapter][0](root)]
+        counts = {"all": len(kinds), "rest": sum(kind not in HEAVY for kind in kinds)}
+        return counts.get(key, kinds.count(key))
+    if chapter:
+        return glued(root, chapter, key)
+    if key not in summary_numbers():
+        raise ExtensionError(f"rrl.book.summary has no number {key!r}")
+    return summary_numbers()[key]
+
+
+def written(value, form):
+    """Write a value in a format of Python's; ``10^`` takes a logarithm and writes the power of ten."""
+    if form == "10^":
+        return f"10{str(round(value)).translate(SUPERSCRIPTS)}"
+    return format(value, form).replace("-", "−") if form else str(value)
+
+
+class FoundRole(SphinxRole):
+    """A computed number: {found}`same-large:.0%`, or {found}`08_costs/sum-lsvi-enough:10^` from a chapter."""
+
+    def run(self):
+        name, _, form = self.text.partition(":")
+        chapter = name.rpartition("/")[0]
+        if chapter and chapter not in COUNTED:
+            self.env.note_dependency(str(ROOT / "chapters" / f"{chapter}.ipynb"))
+        text = written(find_value(name), form)
+        return [nodes.inline("", text, classes=["pasted-text"])], []
+
+
+# Figures
+
+
+def find_figure(root, chapter, label):
+    """(mime type, data as written in the notebook, alternative text) of a chapter's figure."""
+    for metadata, output in read_outputs(root, chapter):
+        shown, kept = metadata.get("mystnb", {}), output.get("metadata", {}).get("scrapbook", {})
+        own = shown.get("figure", {}).get("name") == label
+        prefix = "" if own else kept.get("mime_prefix", "")
+        if not own and kept.get("name") != label:
+            continue
+        for mime in IMAGES:
+            if prefix + mime in output.get("data", {}):
+                return mime, "".join(output["data"][prefix + mime]), shown.get("image", {}).get("alt", "")
+    raise ExtensionError(f"{chapter} shows no figure {label!r}")
+
+
+class FoundFigure(SphinxDirective):
+    """A figure of a chapter on another page: ``{found-figure} 06_lsvi fig-06-decades``, the caption as its content."""
+
+    has_content = True
+    required_arguments = 2
+    option_spec = {"alt": directives.unchanged_required}  # noqa: RUF012
+
+    def run(self):
+        chapter, label = self.arguments
+        self.env.note_dependency(str(ROOT / "chapters" / f"{chapter}.ipynb"))
+        mime, text, alt = find_figure(ROOT, chapter, label)
+        if mime != "image/svg+xml":
+            raise self.error(f"{label} is no SVG")
+        # The name and the bytes that MyST-NB gives it, so that the site holds each figure once.
+        data = os.linesep.join(text.splitlines()).encode()
+        path = Path(self.env.mystnb_config.output_folder) / f"{hashlib.sha256(data).hexdigest()}.svg"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        here = (Path(self.env.srcdir) / self.env.docname).parent
+        image = nodes.image(uri=os.path.relpath(path, here), alt=" ".join(self.options.get("alt", alt).split()))
+        caption = nodes.inline("", "", *self.parse_inline(" ".join(self.content), lineno=self.lineno)[0])
+        # No figure of docutils, which would be numbered: the number is the chapter's.
+        return [raw('<figure class="found">'), image, raw("<figcaption>"), caption, raw("</figcaption></figure>")]
+
+
+# The paper's card
+
+
+def paper_links(record):
+    """Addresses of the paper: its page on arXiv, and the PDF."""
+    page = record["preferred-citation"]["url"]
+    return {f"arXiv {page.rpartition('/')[2]}": page, "PDF": page.replace("/abs/", "/pdf/")}
+
+
+class PaperCard(SphinxDirective):
+    """The paper of CITATION.cff: title, authors, links, BibTeX; then the content, about this book."""
+
+    has_content = True
+
+    def run(self):
+        source = ROOT / "CITATION.cff"
+        self.env.note_dependency(str(source))
+        record = yaml.safe_load(source.read_text(encoding="utf-8"))
+        paper, box = record["preferred-citation"], nodes.container(classes=["paper-card"])
+        names = ", ".join(f"{who['given-names']} {who['family-names']}" for who in paper["authors"])
+        links = " · ".join(f'<a href="{escape(url)}">{escape(text)}</a>' for text, url in paper_links(record).items())
+        entry = escape(bibtex(record).split("\n\n")[0])
+        box += nodes.raw(
+            "",
+            f'<p class="card-label">The paper</p><p class="paper-title">{escape(paper["title"])}</p>'
+            f'<p class="paper-authors">{escape(names)}, {paper["year"]}</p><p class="paper-links">{links}</p>'
+            f'<details class="paper-bibtex"><summary>BibTeX</summary><pre tabindex="0">{entry}</pre></details>'
+            f'<p class="card-label">This book, version {escape(record["version"])}</p>',
+            format="html",
+        )
+        box += self.parse_content_to_nodes()
+        url = repository_url()
+        if url:
+            box += nodes.paragraph("", "", nodes.reference("", "The repository of this book", refuri=url))
+        return [box]
+
+
+# Small charts
+
+
+def tag(name, text=None, **attributes):
+    """An element of SVG as text; attributes with an underscore are written with a hyphen."""
+    written_out = "".join(f' {key.rstrip("_").replace("_", "-")}="{value}"' for key, value in attributes.items())
+    return f"<{name}{written_out}/>" if text is None else f"<{name}{written_out}>{escape(text)}</{name}>"
+
+
+def bars(rows, width=220, step=21):
+    """Horizontal bars: rows of (label, value, text); the longest fills the chart."""
+    top, parts = max(value for _, value, _ in rows), []
+    for k, (label, value, text) in enumerate(rows):
+        y, length = 2 + k * step, max(2, round((width - 132) * value / top, 1))
+        parts.append(tag("text", label, x=82, y=y + 12, text_anchor="end"))
+        parts.append(tag("rect", class_=f"bar bar-{k}", x=88, y=y + 2, width=length, height=13, rx=2))
+        parts.append(tag("text", text, class_="value", x=92 + length, y=y + 12))
+    return parts, 2 + len(rows) * step
+
+
+def lines(rows, width=220, height=84):
+    """Curves over a common axis from 0 to 1: rows of (label, [y, ...], text), written at their ends."""
+    parts = [tag("path", class_="axis", d=f"M8 4V{height - 4}H{width - 62}")]
+    for k, (label, values, _) in enumerate(rows):
+        xs = [8 + (width - 76) * i / (len(values) - 1) for i in range(len(values))]
+        ys = [height - 6 - (height - 14) * value for value in values]
+        d = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in zip(xs, ys, strict=True))
+        parts.append(tag("path", class_=f"line line-{k}", d=d))
+        parts.append(tag("text", label, x=width - 64, y=round(ys[-1] + 4, 1)))
+    return parts, height
+
+
+def dots(rows, width=220):
+    """As many dots as the first row's value, in rows of twelve."""
+    count = round(rows[0][1])
+    parts = [tag("circle", class_="dot", cx=12 + 17 * (k % 12), cy=14 + 19 * (k // 12), r=5.5) for k in range(count)]
+    return parts, 8 + 19 * -(-count // 12)
+
+
+CHARTS = {"bars": bars, "lines": lines, "dots": dots}
+
+
+class ChartDirective(SphinxDirective):
+    """A small chart of computed numbers: ``{chart} bars``, then lines ``label | name:format``; ``alt`` says it."""
+
+    has_content = True
+    required_arguments = 1
+    option_spec = {"alt": directives.unchanged_required}  # noqa: RUF012
+
+    def run(self):
+        rows = []
+        for line in filter(str.strip, self.content):
+            label, _, spec = line.partition(" | ")
+            name, _, form = spec.strip().partition(":")
+            value = find_value(name)
+            rows.append((label.strip(), value, written(value, form) if form else ""))
+        parts, height = CHARTS[self.arguments[0]](rows)
+        svg = f'<svg class="chart" viewBox="0 0 220 {height}" role="img" aria-label="{escape(self.options["alt"])}">'
+        return [nodes.raw("", svg + "".join(parts) + "</svg>", format="html")]
+
+
+def name_start_page(app, env):
+    """Call the root "Start page" in menus and search, where its heading would be too long."""
+    env.titles[app.config.root_doc] = nodes.title("", "Start page")
+    return []
+
+
+def setup(app):
+    """Register everything with Sphinx."""
+    app.add_role("found", FoundRole())
+    app.add_directive("found-figure", FoundFigure)
+    app.add_directive("paper-card", PaperCard)
+    app.add_directive("chart", ChartDirective)
+    app.add_css_file("front.css")
+    app.connect("env-updated", name_start_page)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
