@@ -4,6 +4,7 @@ import ast
 import hashlib
 import json
 import os
+import re
 from functools import cache
 from html import escape
 from pathlib import Path
@@ -12,7 +13,6 @@ import yaml
 from book_claims import read_claims
 from book_errata import read_errata
 from book_reading import raw
-from book_teaching import bibtex
 from docutils import nodes
 from docutils.parsers.rst import directives
 from rrl_book import repository_url
@@ -21,7 +21,6 @@ from sphinx.util.docutils import SphinxDirective, SphinxRole
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "book" / "results"
-SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 COUNTED = {"errata": (read_errata, "kind"), "items": (read_claims, "status")}
 HEAVY = ("statement", "algorithm", "proof step")
 IMAGES = {"image/svg+xml": ".svg", "image/png": ".png"}
@@ -72,9 +71,11 @@ def find_value(name, root=ROOT):
 
 
 def written(value, form):
-    """Write a value in a format of Python's; ``10^`` takes a logarithm and writes the power of ten."""
+    """Write a value in a format of Python's; ``10^`` takes a logarithm and writes a × 10ᵇ."""
     if form == "10^":
-        return f"10{str(round(value)).translate(SUPERSCRIPTS)}"
+        from rrl.book.numbers import power_of_ten
+
+        return power_of_ten(log10=value)
     return format(value, form).replace("-", "−") if form else str(value)
 
 
@@ -141,6 +142,11 @@ def paper_links(record):
     return {f"arXiv {page.rpartition('/')[2]}": page, "PDF": page.replace("/abs/", "/pdf/")}
 
 
+def paper_entry(root):
+    """The paper's BibTeX entry, as the page on citing has it."""
+    return re.search(r"^@unpublished\{.*?^\}", (root / "book" / "cite.md").read_text(encoding="utf-8"), re.M | re.S)[0]
+
+
 class PaperCard(SphinxDirective):
     """The paper of CITATION.cff: title, authors, links, BibTeX; then the content, about this book."""
 
@@ -148,12 +154,13 @@ class PaperCard(SphinxDirective):
 
     def run(self):
         source = ROOT / "CITATION.cff"
-        self.env.note_dependency(str(source))
+        for path in (source, ROOT / "book" / "cite.md"):
+            self.env.note_dependency(str(path))
         record = yaml.safe_load(source.read_text(encoding="utf-8"))
         paper, box = record["preferred-citation"], nodes.container(classes=["paper-card"])
         names = ", ".join(f"{who['given-names']} {who['family-names']}" for who in paper["authors"])
         links = " · ".join(f'<a href="{escape(url)}">{escape(text)}</a>' for text, url in paper_links(record).items())
-        entry = escape(bibtex(record).split("\n\n")[0])
+        entry = escape(paper_entry(ROOT))
         box += nodes.raw(
             "",
             f'<p class="card-label">The paper</p><p class="paper-title">{escape(paper["title"])}</p>'

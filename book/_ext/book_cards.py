@@ -1,0 +1,78 @@
+"""Cards that a link to a numbered item or an erratum shows: one file with what they say, made from the built pages."""
+
+import json
+import re
+from html import escape
+from pathlib import Path
+
+from book_claims import read_claims
+from book_errata import read_errata
+from bs4 import BeautifulSoup
+
+ROOT = Path(__file__).resolve().parents[2]
+ERRATA = "chapters/13_errata"
+# A card is read, not used: it holds the corrected statement and nothing to press.
+LEFT_OUT = ".printed, .headerlink, .statement-foot, .statement-tabs, button, script, style, details, .index"
+
+
+def box_card(box):
+    """HTML of the card of a numbered item, from its box on the page."""
+    box = BeautifulSoup(str(box), "html.parser")
+    for part in box.select(LEFT_OUT):
+        part.decompose()
+    title, status, body = (box.select_one(name) for name in (".admonition-title", ".statement-status", "section"))
+    for tag in box.find_all(True):
+        if tag.name == "a":
+            tag.unwrap()
+        else:
+            tag.attrs.pop("id", None)
+    head = escape(" ".join(title.get_text().split()))
+    return f'<p class="card-title">{head} {status or ""}</p>' + (body.decode_contents().strip() if body else "")
+
+
+def in_html(text):
+    """A line of Markdown with formulas as HTML that MathJax reads."""
+    # A citation by its key, as in jin2020provably.
+    text = re.sub(r"\{cite:\w\}`([a-z]+)(\d{4})\w*`", lambda key: f"{key[1].title()} et al. ({key[2]})", text)
+    pieces = re.split(r"\$([^$]+)\$", text)
+    return "".join(f'<span class="math">\\({escape(p)}\\)</span>' if k % 2 else escape(p) for k, p in enumerate(pieces))
+
+
+def erratum_card(entry):
+    """HTML of the card of an erratum."""
+    lines = "".join(
+        f"<dt>{name}</dt><dd>{in_html(str(entry[key]))}</dd>"
+        for name, key in (("Printed", "printed"), ("Meant", "meant"), ("Survives", "survives"))
+    )
+    title = f"Erratum {entry['number']}, {entry['kind']}: {escape(entry['title'])}"
+    return f'<p class="card-title">{title}</p><dl>{lines}</dl>'
+
+
+def write_cards(app, exception):
+    """Gather the boxes of all pages, and the errata, in one script that a page loads when it is needed."""
+    if exception is not None or app.builder.name != "html":
+        return
+    out, cards = Path(app.outdir), {}
+    claims = [entry for entry in read_claims(ROOT) if "anchor" not in entry]
+    for page in sorted({entry["chapter"] for entry in claims}):
+        path = out / f"{page}.html"
+        if not path.is_file():
+            continue
+        soup = BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
+        for entry in claims:
+            box = soup.find(id=entry["label"]) if entry["chapter"] == page else None
+            if box is not None and box.select_one(".admonition-title"):
+                cards[f"{page}.html#{entry['label']}"] = box_card(box)
+    if (out / f"{ERRATA}.html").is_file():
+        for entry in read_errata(ROOT):
+            cards[f"{ERRATA}.html#{entry['number'].lower()}"] = erratum_card(entry)
+    text = f"globalThis.CARDS = {json.dumps(cards, ensure_ascii=False)};\n"
+    (out / "_static" / "cards-data.js").write_text(text, encoding="utf-8")
+
+
+def setup(app):
+    """Register with Sphinx."""
+    app.connect("build-finished", write_cards, priority=700)
+    app.add_css_file("cards.css")
+    app.add_js_file("cards.js")
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,306 @@
+"""The front pages: their numbers, the order of the book, what a search finds, the reference, the icons, the cards."""
+
+import json
+import os
+import re
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import yaml
+from check_pages import find_chromium, served
+
+from rrl import certify_replicability, theory
+from rrl.book import summary
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "book" / "_ext"))
+import book_api  # noqa: E402
+import book_front  # noqa: E402
+import book_head  # noqa: E402
+import book_search  # noqa: E402
+
+SITE = Path(os.environ.get("BOOK_SITE", ROOT / "_build" / "html"))
+site = pytest.mark.skipif(
+    not (find_chromium() and (SITE / "book" / "twenty.html").is_file()), reason="needs Chromium and a built site"
+)
+
+
+# Numbers
+
+
+def test_exponents_are_those_of_the_formulas_far_out():
+    found = summary.exponents()
+    assert (found["horizon-printed"], found["horizon-corrected"], found["horizon-sharp"]) == (23, 27, 19)
+    assert (found["moments-paper"], found["moments-here"]) == (8, 4)
+    # Doubling in place of ten times, at other settings.
+    other = {"epsilon": 0.3, "delta": 1e-6, "rho": 0.2}
+    sizes = [theory.ridge_sample_size(d, **other, penalty=1.0) for d in (2**30, 2**31)]
+    assert sizes[1] / sizes[0] == pytest.approx(2 ** found["ridge-paper"], rel=0.05)
+    sizes = [theory.ridge_plan(d, **other, penalty=1.0).n_samples for d in (2**30, 2**31)]
+    assert sizes[1] / sizes[0] == pytest.approx(2 ** found["ridge-here"], rel=0.05)
+
+
+@pytest.fixture(scope="module")
+def numbers():
+    return summary.numbers(ROOT / "book" / "results")
+
+
+def test_what_the_front_pages_say_in_words_is_so(numbers):
+    # "at a price", "decides": the largest penalty agrees most and loses return by rounding.
+    assert numbers["same-large"] > 0.5 > 10 * numbers["same-small"]
+    assert numbers["return-rounded"] < 0.7 * numbers["return-unrounded"]
+    curves = [numbers[f"same-curve-{p}"] for p in ("0.01", "0.1", "1")]
+    assert all(low <= high for one, two in pairwise(curves) for low, high in zip(one, two, strict=True))
+    assert numbers["bad-same"] > 0.5 and numbers["bad-return-share"] == numbers["bad-return"] / 500 < 0.1
+    # "Rounding raises agreement in every game, and lowers the score in two of three."
+    games = ("asterix", "breakout", "space_invaders")
+    assert numbers["games"] == len(games) and numbers["games-gained"] == 1
+    assert all(numbers[f"{game}-agreement-both"] > numbers[f"{game}-agreement-plain"] for game in games)
+    assert sum(numbers[f"{game}-kept"] < 0.95 for game in games) == 2
+    assert 0.5 < numbers["breakout-ties"] < 1
+
+
+def test_the_certificate_takes_as_many_pairs_as_the_page_says(numbers):
+    proof = certify_replicability(lambda shared_seed, rng: int(rng.random() < 2), rho=0.1, seed=0)
+    assert proof.n_pairs == numbers["pairs-sure"] and proof.verdict == "replicable"
+
+
+def test_records_that_are_not_there_are_said(tmp_path):
+    with pytest.raises(ValueError, match="'figure' are missing or damaged"):
+        summary.from_cartpole(tmp_path)
+    with pytest.raises(ValueError, match="no game is recorded"):
+        summary.from_minatar(tmp_path)
+
+
+def test_no_item_of_the_paper_was_given_up():
+    # The start page says "no theorem lost", the other page "none had to be given up".
+    assert book_front.find_value("items/refuted") == 0
+    kinds = [book_front.find_value(f"errata/{kind}") for kind in (*book_front.HEAVY, "rest")]
+    assert sum(kinds) == book_front.find_value("errata/all") == len(book_front.read_errata(ROOT))
+
+
+@pytest.fixture
+def chapter(tmp_path):
+    """A book of one executed chapter with a number, a figure and a glued figure."""
+    glue = {"scrapbook": {"name": "n", "mime_prefix": "x/"}}
+    pasted = {"scrapbook": {"name": "fig-b", "mime_prefix": "x/"}}
+    shown = {"mystnb": {"figure": {"name": "fig-a"}, "image": {"alt": "A line."}}}
+    cells = [
+        {"metadata": {}, "outputs": [{"data": {"x/text/plain": "33.96"}, "metadata": glue}]},
+        {"metadata": shown, "outputs": [{"data": {"image/svg+xml": ["<svg", "/>"]}, "metadata": {}}]},
+        {"metadata": {}, "outputs": [{"data": {"x/image/svg+xml": "<svg b/>"}, "metadata": pasted}]},
+    ]
+    (tmp_path / "chapters").mkdir()
+    (tmp_path / "chapters" / "01_a.ipynb").write_text(json.dumps({"cells": cells}))
+    return tmp_path
+
+
+def test_numbers_and_figures_come_from_the_executed_chapters(chapter):
+    assert book_front.find_value("01_a/n", chapter) == 33.96
+    assert book_front.written(33.96, "10^") == "9 × 10³³" and book_front.written(-0.5, ".1f") == "−0.5"
+    assert book_front.find_figure(chapter, "01_a", "fig-a") == ("image/svg+xml", "<svg/>", "A line.")
+    assert book_front.find_figure(chapter, "01_a", "fig-b")[1] == "<svg b/>"
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("01_a/m", "01_a has glued no 'm'"), ("02_b/n", "02_b is not executed"), ("m", "has no number 'm'")],
+)
+def test_what_is_not_there_stops_the_build(chapter, name, message):
+    with pytest.raises(book_front.ExtensionError, match=message):
+        book_front.find_value(name, chapter)
+    with pytest.raises(book_front.ExtensionError, match="shows no figure 'fig-c'"):
+        book_front.find_figure(chapter, "01_a", "fig-c")
+
+
+def test_charts_are_in_proportion():
+    parts, height = book_front.bars([("a", 8, "8"), ("b", 4, "4")])
+    widths = [float(width) for part in parts for width in re.findall(r'rect.* width="([\d.]+)"', part)]
+    assert widths[0] == 2 * widths[1] and height == 44
+    parts, _ = book_front.dots([("pairs", 36, "36")])
+    assert len(parts) == 36
+    path = book_front.lines([("x", [0.0, 1.0], "")])[0][1]
+    (_, low), (_, high) = re.findall(r"([\d.]+) ([\d.]+)", re.search(r' d="M([^"]+)"', path)[1].replace("L", " L "))
+    assert float(high) < float(low)
+
+
+def test_twenty_minutes_are_twenty_minutes():
+    text = (ROOT / "book" / "twenty.md").read_text(encoding="utf-8")
+    assert len(re.findall(r"^```\{found-figure\}", text, re.M)) == 6
+    text = re.sub(r"^```\{found-figure\}.*$", "", text, flags=re.M)
+    assert len(re.findall(r"[^\W\d_]{2,}", re.sub(r"\$[^$]*\$", "", text))) <= 2500
+    # Numbers are computed: what is written by hand is small, or the paper's own.
+    prose = re.sub(
+        r"\{[\w:]+\}`[^`]*`|\$[^$]*\$|</[^>]*>|\bFigure \d|\bTheorem \d\.\d|\d{3} times|of 100 runs|95%", "", text
+    )
+    assert re.findall(r"\d+", prose) == []
+
+
+# Order
+
+
+def test_the_book_begins_with_the_start_page_and_ends_with_the_reference():
+    contents = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
+    parts = {part["caption"]: [page["file"] for page in part["chapters"]] for part in contents["parts"]}
+    assert contents["root"] == "index"
+    assert list(parts["Start"]) == ["book/twenty", "chapters/00_replicability", "book/claims"]
+    assert list(parts)[-4:] == ["Beyond the paper", "Proofs", "Use it", "Reference"]
+
+
+# Finding
+
+
+def test_words_lead_to_pages_that_exist():
+    for page in book_search.read_words(ROOT):
+        source = page.replace("chapters/", "notebooks/")
+        assert (ROOT / f"{source}.md").is_file(), page
+
+
+FIRST = {
+    "Theorem 3.1": "chapters/03_ridge.html#thm-3-1",
+    "Figure 1": "chapters/09_cartpole.html#",
+    "core set": "chapters/04_core_sets.html",
+    "erratum": "chapters/13_errata.html",
+    "replicable ridge": "chapters/03_ridge.html",
+    "CartPole": "chapters/09_cartpole.html",
+    "Breakout": "chapters/11_atari.html",
+    "certificate": "chapters/12_sharper.html#",
+    "teach": "book/teaching.html",
+    "install": "book/how_to.html",
+    "hypergrid_round": "book/api/rounding.html#rrl.rounding.hypergrid_round",
+}
+
+
+@pytest.fixture(scope="module")
+def origin():
+    with served(SITE) as address:
+        yield address
+
+
+@pytest.fixture
+def tab(browser, origin):
+    """A fresh page; what leaves the site or fails in a script fails the test."""
+    context = browser.new_context(viewport={"width": 1280, "height": 800})
+    context.set_default_timeout(60_000)
+    tab, faults = context.new_page(), []
+    tab.on("request", lambda request: request.url.startswith((origin, "data:", "blob:")) or faults.append(request.url))
+    tab.on("pageerror", lambda error: faults.append(error.message))
+    yield tab
+    context.close()
+    assert not faults
+
+
+def search(tab, origin, query):
+    tab.goto(f"{origin}search.html?q={query.replace(' ', '+')}")
+    tab.wait_for_function("document.querySelector('#search-results').textContent.includes('Search finished')")
+    return tab.locator("#search-results li")
+
+
+@site
+@pytest.mark.parametrize(("query", "first"), FIRST.items())
+def test_the_right_page_is_found_first(tab, origin, query, first):
+    hits = search(tab, origin, query)
+    assert hits.first.locator("a").get_attribute("href").startswith(first)
+    links = hits.locator("a").evaluate_all("links => links.map((a) => a.getAttribute('href'))")
+    assert len(links) == len(set(links))
+    # Pages of the interface that merely hold the words come after all others that do.
+    whole = [link for link in links if "#" not in link]
+    last = ("book/api", "book/environment", "book/changelog")
+    assert [link.startswith(last) for link in whole] == sorted(link.startswith(last) for link in whole)
+
+
+@site
+def test_extracts_are_prose_and_the_magnifier_covers_nothing(tab, origin):
+    hits = search(tab, origin, "rounding")
+    hits.locator("p.context").first.wait_for()
+    tab.wait_for_timeout(500)
+    shown = " ".join(hits.locator("p.context").all_inner_texts())
+    assert len(shown) > 500
+    for piece in ("\\(", "\\rho", ".ipynb", ".pdf", "Copy", "import numpy", "$"):
+        assert piece not in shown, piece
+    field = tab.locator(".bd-search input").first
+    icon = tab.locator(".bd-search .fa-magnifying-glass").first.bounding_box()
+    start = field.bounding_box()["x"] + float(field.evaluate("(e) => parseFloat(getComputedStyle(e).paddingLeft)"))
+    assert icon["x"] + icon["width"] <= start
+
+
+# The start page
+
+
+@site
+def test_the_first_screen_says_what_it_is_and_shows_playground_and_paper(tab, origin):
+    tab.goto(f"{origin}index.html")
+    tab.wait_for_selector("#playground svg")
+    for part in (".landing > p", "#playground", ".paper-card", ".paper-links a >> nth=0", ".paper-bibtex"):
+        box = tab.locator(part).first.bounding_box()
+        assert box["y"] >= 0 and box["y"] + box["height"] <= 800, part
+    links = tab.locator(".paper-links a").evaluate_all("links => links.map((a) => a.href)")
+    assert links == ["https://arxiv.org/abs/2509.08660", "https://arxiv.org/pdf/2509.08660"]
+    findings = tab.locator(".finding")
+    assert 6 <= findings.count() <= 8
+    for place in range(findings.count()):
+        one = findings.nth(place)
+        assert one.locator("svg[aria-label]").count() == 1 and one.locator("a").count() == 1
+        assert re.search(r"\d", one.inner_text())
+    assert [text.strip() for text in tab.locator(".door p strong").all_inner_texts()] == ["Read", "Run", "Teach"]
+
+
+# The reference
+
+
+def test_every_public_name_stands_in_the_table_and_every_module_on_one_page():
+    names = book_api.public_names()
+    listed = re.search(r"__all__ = \[(.*?)\]", (ROOT / "rrl" / "__init__.pyi").read_text(encoding="utf-8"), re.S)[1]
+    assert sorted(names) == sorted(re.findall(r'"(\w+)"', listed)) and names.index("ReplicableRidge") < names.index(
+        "r_lsvi"
+    )
+    pages = [module for topic in book_api.TOPICS for module in book_api.modules_of(topic)]
+    assert sorted(pages) == sorted(book_api.documented())
+    assert all((ROOT / "book" / "api" / f"{topic}.md").is_file() for topic in book_api.TOPICS)
+    public = {getattr(__import__("rrl"), name).__module__ for name in names if name != "theory"}
+    assert "internals" not in {book_api.topic_of(module) for module in public}
+
+
+@site
+@pytest.mark.parametrize("name", ["api", *(f"api/{topic}" for topic in book_api.TOPICS)])
+def test_the_reference_fits_a_phone(tab, origin, name):
+    tab.set_viewport_size({"width": 320, "height": 700})
+    tab.goto(f"{origin}book/{name}.html")
+    assert tab.evaluate("document.documentElement.scrollWidth") <= 320
+
+
+# Heads and icons
+
+
+@pytest.mark.parametrize(
+    ("text", "short"),
+    [
+        ("One. Two.", "One. Two."),
+        (
+            "A sentence that is rather long, so that it fills more than sixty signs. " * 3,
+            "A sentence that is rather long, so that it fills more than sixty signs.",
+        ),
+        ("word " * 60, "word " * 38 + "word…"),
+    ],
+)
+def test_descriptions_end_with_a_sentence_or_a_word(text, short):
+    found = book_head.shorten(text, 140 if "sentence" in text else 200)
+    assert found == short and len(found) <= 200
+
+
+def test_icons_are_found_by_class_and_by_number():
+    rules = '.fa-search:before,.fa-find:before{content:"\\f002"}.fa-x:before{content:"\\f00d"}'
+    assert book_head.used_codes(rules, ['<i class="fas fa-find">', 'a::after{content:"\\f05a"}']) == {0xF002, 0xF05A}
+
+
+@site
+def test_icons_need_no_file_and_pages_describe_themselves():
+    for sheet in SITE.glob("_static/vendor/fontawesome/*/css/all.min.css"):
+        rules = sheet.read_text(encoding="utf-8")
+        assert "data:font/woff" in rules and "woff2" not in rules
+    for name in ("index.html", "book/twenty.html", "chapters/03_ridge.html"):
+        page = (SITE / name).read_text(encoding="utf-8")
+        assert len(re.search(r'<meta name="description" content="([^"]+)"', page)[1]) > 60
+        assert "preview.png" in page
