@@ -4,6 +4,7 @@ import json
 import os
 import re
 import sys
+from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from rrl.book import summary
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "book" / "_ext"))
 import book_api  # noqa: E402
+import book_cards  # noqa: E402
 import book_front  # noqa: E402
 import book_head  # noqa: E402
 import book_search  # noqa: E402
@@ -304,3 +306,98 @@ def test_icons_need_no_file_and_pages_describe_themselves():
         page = (SITE / name).read_text(encoding="utf-8")
         assert len(re.search(r'<meta name="description" content="([^"]+)"', page)[1]) > 60
         assert "preview.png" in page
+
+
+# The bibliography
+
+
+def test_every_entry_of_the_bibliography_leads_somewhere():
+    entries = re.findall(
+        r"^@\w+\{([^,]+),\n(.*?)\n\}", (ROOT / "book" / "references.bib").read_text("utf-8"), re.M | re.S
+    )
+    assert len(entries) > 40
+    for key, body in entries:
+        assert re.search(r"^\s*(doi|eprint|url)\s*=", body, re.M), key
+
+
+@site
+def test_labels_of_the_bibliography_can_be_read():
+    page = (SITE / "book" / "bibliography.html").read_text(encoding="utf-8")
+    entries = re.findall(r'<div class="citation".*?</div>', page, re.S)
+    assert len(entries) > 40
+    for entry in entries:
+        label = " ".join(
+            re.sub("<[^>]+>", "", re.search(r'<span class="label">.*?</span></span>', entry, re.S)[0]).split()
+        )
+        assert re.fullmatch(r"\[[\w .'’-]+, \d{4}[a-z]?\]", label), label
+        assert re.search(r'href="https?://', entry), label
+
+
+# Cards
+
+
+@pytest.fixture
+def card():
+    from bs4 import BeautifulSoup
+
+    text = (
+        '<div id="thm-1"><p class="admonition-title">Theorem 1<a class="headerlink">#</a></p>'
+        '<p><span class="statement-status">holds corrected</span></p>'
+        '<section id="s"><p id="p">See <a href="x.html">this</a>.</p><div class="printed">Wrong.</div></section></div>'
+    )
+    return book_cards.box_card(BeautifulSoup(text, "html.parser").div)
+
+
+def test_a_card_has_the_corrected_statement_and_nothing_to_press(card):
+    assert card.startswith('<p class="card-title">Theorem 1 <span class="statement-status">holds corrected</span></p>')
+    assert card.endswith("<p>See this.</p>")
+    entry = {"number": "E9", "kind": "notation", "title": "a < b", "printed": "$x<1$", "meant": "y", "survives": "z"}
+    shown = book_cards.erratum_card(entry | {"printed": "as in {cite:t}`jin2020provably`, $x<1$"})
+    assert "a &lt; b" in shown and 'Jin et al. (2020), <span class="math">\\(x&lt;1\\)</span>' in shown
+
+
+@site
+@pytest.mark.parametrize("place", ["server", "file"])
+def test_a_card_comes_on_hover_focus_and_tap_and_goes(browser, origin, place):
+    start = origin if place == "server" else f"{SITE.as_uri()}/"
+    context = browser.new_context(viewport={"width": 1280, "height": 800}, has_touch=True)
+    context.set_default_timeout(30_000)
+    tab, faults = context.new_page(), []
+    tab.on("pageerror", lambda error: faults.append(error.message))
+    tab.on("request", lambda request: request.url.startswith((start, "data:", "blob:")) or faults.append(request.url))
+    tab.goto(f"{start}book/twenty.html")
+    tab.evaluate("() => window.MathJax?.startup?.promise")
+    shown = tab.locator(".item-card.placed")
+    link = tab.locator('article a[href$="#thm-3-1"]').first
+    link.hover()
+    shown.wait_for()
+    assert "Theorem 3.1" in shown.inner_text() and shown.locator("mjx-container").count() > 3
+    assert link.get_attribute("aria-describedby") == shown.get_attribute("id")
+    box = shown.bounding_box()
+    assert box["x"] >= 0 and box["x"] + box["width"] <= 1280
+    tab.keyboard.press("Escape")
+    assert shown.count() == 0 and link.get_attribute("aria-describedby") is None
+    # By keyboard: on focus, and away with it.
+    tab.locator('article a[href$="#e1"]').first.focus()
+    tab.keyboard.press("Tab")
+    tab.keyboard.press("Shift+Tab")
+    shown.wait_for()
+    assert "Erratum E1" in shown.inner_text()
+    if place == "server":
+        tab.evaluate(
+            Path(find_spec("axe_playwright_python").origin).with_name("axe.min.js").read_text(encoding="utf-8")
+        )
+        found = tab.evaluate("() => axe.run('.item-card').then((r) => r.violations.map((v) => v.id))")
+        assert [rule for rule in found if rule != "region"] == []
+    tab.keyboard.press("Tab")
+    tab.wait_for_function("!document.querySelector('.item-card')?.textContent.includes('Erratum E1')")
+    tab.keyboard.press("Escape")
+    # The first tap shows, the second follows.
+    tapped = tab.locator('article a[href$="#thm-4-1"]').first
+    tapped.tap()
+    shown.wait_for()
+    assert tab.url.endswith("twenty.html") and "Theorem 4.1" in shown.inner_text()
+    tapped.tap()
+    tab.wait_for_url("**/chapters/06_lsvi.html#thm-4-1")
+    context.close()
+    assert not faults
