@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from pybtex.plugin import register_plugin
+from pybtex.richtext import Text
 from pybtex.style.formatting.unsrt import Style as Unsorted
 from pybtex.style.labels import BaseLabelStyle
 from sphinxcontrib.bibtex.plugin import register_plugin as register_reference_style
@@ -14,9 +15,7 @@ from sphinxcontrib.bibtex.style.referencing.author_year import AuthorYearReferen
 def names_of(entry):
     """The authors of an entry in a label: one, two, or the first and the rest."""
     people = entry.persons.get("author") or entry.persons.get("editor") or []
-    names = [
-        " ".join([*person.prelast_names, *person.last_names]).replace("{", "").replace("}", "") for person in people
-    ]
+    names = [str(Text.from_latex(" ".join([*who.prelast_names, *who.last_names]))) for who in people]
     return f"{names[0]} et al." if len(names) > 2 else " and ".join(names)
 
 

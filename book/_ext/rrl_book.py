@@ -80,7 +80,9 @@ def skip_generated(app, what, name, obj, skip, options):
 
 def quote_fitted_names(app, what, name, obj, options, lines):
     """Set names such as coef_ as code; reStructuredText would take them for links."""
-    lines[:] = [re.sub(r"(?<![\w`.])([A-Za-z]\w*_)(?![\w`{(])", r"``\1``", line) for line in lines]
+    fitted = re.compile(r"(?<![\w`.])([A-Za-z]\w*_)(?![\w`{(])")
+    # The line of an attribute is its name already.
+    lines[:] = [line if line.lstrip().startswith(".. ") else fitted.sub(r"``\1``", line) for line in lines]
 
 
 def table(header, rows):

@@ -222,8 +222,8 @@ def test_extracts_are_prose_and_the_magnifier_covers_nothing(tab, origin):
     assert len(shown) > 500
     for piece in ("\\(", "\\rho", ".ipynb", ".pdf", "Copy", "import numpy", "$"):
         assert piece not in shown, piece
-    field = tab.locator(".bd-search input").first
-    icon = tab.locator(".bd-search .fa-magnifying-glass").first.bounding_box()
+    field = tab.locator(".bd-search input:visible").first
+    icon = tab.locator(".bd-search .fa-magnifying-glass:visible").first.bounding_box()
     start = field.bounding_box()["x"] + float(field.evaluate("(e) => parseFloat(getComputedStyle(e).paddingLeft)"))
     assert icon["x"] + icon["width"] <= start
 
