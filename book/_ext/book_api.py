@@ -19,7 +19,10 @@ TOPICS = {
     "rounding": ("rrl.randomness", "rrl.rounding", "rrl.lattice"),
     "estimators": ("rrl.ridge", "rrl.core_set", "rrl.second_moment", "rrl.features", "rrl.pilot"),
     "learning": ("rrl.mdp", "rrl.lsvi", "rrl.lsvi_ucb", "rrl.generative", "rrl.fitted_q"),
-    "measuring": ("rrl.replicability", "rrl.certify", "rrl.pairs", "rrl.statement", "rrl.testing"),
+    "measuring": (
+        *("rrl.replicability", "rrl.certify", "rrl.evidence", "rrl.pairs", "rrl.programs", "rrl.statement"),
+        *("rrl.testing", "rrl.tradeoff"),
+    ),
     "adaptive": ("rrl.adaptive",),
     "theory": ("rrl.theory",),
     "networks": ("rrl.pqn",),

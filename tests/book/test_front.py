@@ -265,14 +265,6 @@ def test_every_public_name_stands_in_the_table_and_every_module_on_one_page():
     assert "internals" not in {book_api.topic_of(module) for module in public}
 
 
-@site
-@pytest.mark.parametrize("name", ["api", *(f"api/{topic}" for topic in book_api.TOPICS)])
-def test_the_reference_fits_a_phone(tab, origin, name):
-    tab.set_viewport_size({"width": 320, "height": 700})
-    tab.goto(f"{origin}book/{name}.html")
-    assert tab.evaluate("document.documentElement.scrollWidth") <= 320
-
-
 # Heads and icons
 
 
