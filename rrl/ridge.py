@@ -24,7 +24,7 @@ from ._checks import (
 from ._estimators import row_blocks, unchanged_on_error
 from .lattice import SCHEMES
 
-__all__ = ["ReplicableRidge", "ridge_weights"]
+__all__ = ["LooseCodesWarning", "ReplicableRidge", "ridge_weights"]
 
 #: A d x d Gram whose reciprocal condition number is below d times this is singular but for rounding error.
 CONDITION_NOISE = 32 * np.finfo(float).eps

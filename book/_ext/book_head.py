@@ -2,6 +2,7 @@
 
 import base64
 import io
+import logging
 import re
 from html import escape
 from pathlib import Path
@@ -71,6 +72,8 @@ def embedded(font, codes):
     """A part of a font, as the address that holds it."""
     from fontTools import subset
 
+    # It tells of every table that it shortens, and of icons that are in another of the three fonts.
+    logging.getLogger("fontTools").setLevel(logging.ERROR)
     options = subset.Options(flavor="woff", desubroutinize=True, notdef_outline=True)
     loaded = subset.load_font(str(font), options)
     maker = subset.Subsetter(options)
