@@ -1,8 +1,11 @@
-// The theme leaves the side bar's heading outside every landmark.
+// The theme leaves the side bar's heading outside every landmark, and what unfolds in it without a name.
 document.addEventListener("DOMContentLoaded", () => {
   const bar = document.querySelector(".bd-sidebar-primary");
   bar?.setAttribute("role", "region");
   bar?.setAttribute("aria-label", "Contents");
+  for (const toggle of bar?.querySelectorAll("summary:has(.toctree-toggle)") ?? []) {
+    toggle.setAttribute("aria-label", `Pages of ${toggle.closest("li").querySelector("a").textContent.trim()}`);
+  }
 });
 
 // What scrolls inside its own box must be reached by keyboard, too.
