@@ -1,9 +1,16 @@
 """Arguments are checked here: every refusal names the argument and the value, before any work is done."""
 
+from __future__ import annotations
+
 import operator
 from numbers import Integral, Real
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from typing import Any
 
 VERSIONS = ("corrected", "printed")
 
@@ -14,7 +21,11 @@ SMALLEST_SUM = 2.0**-960
 FLOATS_PER_BIN = 8
 
 
-def check_finite(name, a):
+def _real(value: Any) -> bool:
+    return isinstance(value, Real)
+
+
+def check_finite(name: Any, a: Any) -> None:
     """Raise a ValueError that names the first entry of `a` that is NaN or infinite."""
     bad = ~np.isfinite(a)
     if bad.any():
@@ -22,7 +33,7 @@ def check_finite(name, a):
         raise ValueError(f"{name} holds {a[index]} at index {index}; every entry must be finite (no NaN, no infinity)")
 
 
-def as_float64(name, a):
+def as_float64(name: Any, a: Any) -> NDArray[np.float64]:
     """Convert real data to float64; complex, text and objects that are no numbers are refused."""
     try:
         array = np.asarray(a)
@@ -40,7 +51,7 @@ def as_float64(name, a):
         raise ValueError(f"{name} must hold real numbers that fit float64: {error}") from None
 
 
-def as_column(name, values, n, other):
+def as_column(name: Any, values: Any, n: Any, other: Any) -> Any:
     """Convert to a float64 vector of n entries, one a row of `other`: (n, 1) would broadcast to n x n."""
     values = as_float64(name, values)
     if values.shape != (n,):
@@ -48,7 +59,7 @@ def as_column(name, values, n, other):
     return values
 
 
-def as_square(name, a):
+def as_square(name: Any, a: Any) -> NDArray[np.float64]:
     """Convert to a square float64 matrix of finite entries."""
     a = as_float64(name, a)
     if a.ndim != 2 or a.shape[0] != a.shape[1] or a.shape[0] == 0:
@@ -57,55 +68,55 @@ def as_square(name, a):
     return a
 
 
-def check_sums(**sums):
+def check_sums(**sums) -> None:
     """Refuse sums of products, or results of them, that overflowed."""
     for name, value in sums.items():
         if not np.isfinite(value).all():
             raise ValueError(f"{name} overflows float64: rescale the data (the paper assumes norms of at most 1)")
 
 
-def check_non_negative(**symbols):
+def check_non_negative(**symbols) -> None:
     """Refuse what is no finite number >= 0."""
     for name, value in symbols.items():
-        if not (isinstance(value, Real) and 0 <= value < np.inf):
+        if not (_real(value) and 0 <= value < np.inf):
             raise ValueError(f"{name} must be a finite number >= 0, got {value!r}")
 
 
-def check_positive(**symbols):
+def check_positive(**symbols) -> None:
     """Refuse what is no finite number > 0."""
     for name, value in symbols.items():
-        if not (isinstance(value, Real) and 0 < value < np.inf):
+        if not (_real(value) and 0 < value < np.inf):
             raise ValueError(f"{name} must be positive and finite, got {value!r}")
 
 
-def check_probability(**symbols):
+def check_probability(**symbols) -> None:
     """Refuse what does not lie strictly between 0 and 1."""
     for name, value in symbols.items():
-        if not (isinstance(value, Real) and 0 < value < 1):
+        if not (_real(value) and 0 < value < 1):
             raise ValueError(f"{name} must lie strictly between 0 and 1, got {value!r}")
 
 
-def check_version(version):
+def check_version(version: Any) -> None:
     """Refuse anything but the two versions of a formula."""
     if version not in VERSIONS:
         raise ValueError(f"version must be one of {VERSIONS}, got {version!r}")
 
 
-def check_size(name, value):
+def check_size(name: Any, value: Any) -> None:
     """Refuse what is no number of samples: a whole number >= 1, or a float from 2^53 on, where all are whole."""
-    whole = isinstance(value, Integral) and not isinstance(value, bool)
-    if not (whole or (isinstance(value, Real) and 2.0**53 <= value < np.inf)) or value < 1:
+    whole = isinstance(value, Integral | np.integer) and not isinstance(value, bool)
+    if not (whole or (_real(value) and 2.0**53 <= value < np.inf)) or value < 1:  # pyright: ignore[reportOperatorIssue]
         raise ValueError(f"{name} must be a whole number >= 1 (a float from 2^53 on), got {value!r}")
 
 
-def check_integer(least, **values):
+def check_integer(least: Any, **values) -> None:
     """Refuse what is no integer of at least `least`."""
     for name, value in values.items():
         if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
             raise ValueError(f"{name} must be an integer >= {least}, got {value!r}")
 
 
-def check_integers(name, values, n, below):
+def check_integers(name: Any, values: Any, n: Any, below: Any) -> NDArray[np.int64]:
     """Return `values` as an array of shape (n,) of integers in 0, ..., below - 1; anything else is refused."""
     values = np.asarray(values)
     if values.shape != (n,) or values.dtype.kind not in "iu":
@@ -115,14 +126,14 @@ def check_integers(name, values, n, below):
     return values
 
 
-def check_fraction(**symbols):
+def check_fraction(**symbols) -> None:
     """Refuse what is no number in [0, 1]."""
     for name, value in symbols.items():
-        if not (isinstance(value, Real) and 0 <= value <= 1):
+        if not (_real(value) and 0 <= value <= 1):
             raise ValueError(f"{name} must lie in [0, 1], got {value!r}")
 
 
-def as_flags(name, flags):
+def as_flags(name: Any, flags: Any) -> NDArray[np.bool_]:
     """Convert booleans, or numbers 0 and 1, to a bool array; text, NaN and .5 are refused: each would count as true."""
     array = np.asarray(flags)
     if array.dtype.kind == "O" and all(isinstance(flag, (bool, np.bool_, Real)) for flag in array.ravel()):
@@ -136,14 +147,14 @@ def as_flags(name, flags):
     return array.astype(bool)
 
 
-def check_choice(name, value, choices):
+def check_choice(name: Any, value: Any, choices: Any) -> None:
     """Refuse a value that is none of `choices`."""
     if value not in choices:
         *most, last = map(repr, choices)
         raise ValueError(f"{name} must be {', '.join(most)} or {last}, got {value!r}")
 
 
-def check_key(key):
+def check_key(key: Any) -> None:
     """Raise a TypeError unless `key` is a tuple of ints, strings and tuples."""
     if not isinstance(key, tuple):
         raise TypeError(f"key must be a tuple, got {key!r}")
@@ -161,7 +172,7 @@ def check_key(key):
                 ) from None
 
 
-def check_seed(shared_seed):
+def check_seed(shared_seed: Any) -> Any:
     """Return the shared seed as a Python int; anything but an integer is refused."""
     if isinstance(shared_seed, (bool, np.bool_)):
         raise TypeError(f"shared_seed must be an integer, got {shared_seed!r}")
@@ -171,19 +182,19 @@ def check_seed(shared_seed):
         raise TypeError(f"shared_seed must be an integer, got {shared_seed!r}") from None
 
 
-def check_shared(shared_seed, key):
+def check_shared(shared_seed: Any, key: Any) -> None:
     """Raise a TypeError unless the seed is an integer and the key a tuple of ints, strings and tuples."""
     check_seed(shared_seed)
     check_key(key)
 
 
-def check_rng(rng):
+def check_rng(rng: Any) -> None:
     """Raise a TypeError unless `rng` is a numpy Generator: a seed would mix the two kinds of randomness."""
     if not isinstance(rng, np.random.Generator):
         raise TypeError(f"rng must be a numpy.random.Generator, got {rng!r}")
 
 
-def check_bin_width(bin_width, shape):
+def check_bin_width(bin_width: Any, shape: Any) -> Any:
     """Return the bin width as a float or as a float64 array that broadcasts to `shape`."""
     width = as_float64("bin_width", bin_width)
     if not (np.isfinite(width).all() and (width > 0).all()):
@@ -196,7 +207,7 @@ def check_bin_width(bin_width, shape):
         raise ValueError(f"bin_width has shape {width.shape}, which does not broadcast to {tuple(shape)}") from None
 
 
-def resolve_bin_width(bin_width, d, epsilon, delta, rho, formula):
+def resolve_bin_width(bin_width: Any, d: Any, epsilon: Any, delta: Any, rho: Any, formula: Any) -> Any:
     """Turn the ``bin_width`` argument of an estimator into a number, or None for no rounding."""
     if bin_width is None:
         return None
@@ -208,7 +219,7 @@ def resolve_bin_width(bin_width, d, epsilon, delta, rho, formula):
     return check_bin_width(bin_width, ())
 
 
-def check_bounds(bounds, a):
+def check_bounds(bounds: Any, a: Any) -> Any:
     """Return (b_s, b_e) as floats, finite, in order, and with every entry of `a` between them."""
     pair = as_float64("bounds", bounds)
     if not (pair.shape == (2,) and np.isfinite(pair).all() and pair[0] < pair[1]):
@@ -221,7 +232,7 @@ def check_bounds(bounds, a):
     return start, end
 
 
-def check_fine(a, start, offsets, width):
+def check_fine(a: Any, start: Any, offsets: Any, width: Any) -> Any:
     """Raise a ValueError that names the first entry of `a` whose bin spans too few floats."""
     with np.errstate(over="ignore", invalid="ignore"):
         # The largest number bounds the spacing of all; one by one is slow, and only where that is not enough.
@@ -240,12 +251,12 @@ def check_fine(a, start, offsets, width):
         )
 
 
-def check_penalty(penalty):
+def check_penalty(penalty: Any) -> None:
     """Raise a ValueError unless the penalty is a finite number >= 0."""
     check_non_negative(penalty=penalty)
 
 
-def check_rows(estimator, X, gram):
+def check_rows(estimator: Any, X: Any, gram: Any) -> None:
     """Refuse NaN and infinity in X, which its Gram matrix shows without another pass over the rows."""
     if not np.isfinite(np.diag(gram)).all():
         from sklearn.utils import assert_all_finite
@@ -253,14 +264,14 @@ def check_rows(estimator, X, gram):
         assert_all_finite(X, input_name="X", estimator_name=type(estimator).__name__)
 
 
-def check_small_rows(X, weight, diagonal):
+def check_small_rows(X: Any, weight: Any, diagonal: Any) -> None:
     """Refuse columns of X whose squares underflow in the diagonal of X'X plus penalty, but for columns of zeros."""
     small = diagonal < SMALLEST_SUM
     if small.any() and (X if weight is None else X[weight > 0])[:, small].any():
         raise ValueError("X'X underflows float64: rescale X, or raise penalty")
 
 
-def check_weights(sample_weight, n_samples):
+def check_weights(sample_weight: Any, n_samples: Any) -> NDArray[np.float64]:
     """Return sample weights as float64 of shape (n_samples,), non-negative with a positive sum."""
     weight = as_float64("sample_weight", sample_weight)
     if weight.ndim == 0:
@@ -276,7 +287,7 @@ def check_weights(sample_weight, n_samples):
     return weight
 
 
-def check_measurement(confidence, seed, **counts):
+def check_measurement(confidence: Any, seed: Any, **counts) -> None:
     """Refuse a confidence outside (0, 1), a seed that is no integer >= 0, and counts below 1."""
     for name, value in counts.items():
         if not isinstance(value, Integral) or value < 1:

@@ -172,7 +172,7 @@ class Program:
             said = [place / name for name in ("stdout", "stderr")]
             with open(said[0], "wb") as stdout, open(said[1], "wb") as stderr:
                 process = running.start(
-                    self.words(shared_seed, data_seed, out / "out"),
+                    self.words(shared_seed, data_seed, str(out / "out")),
                     stdin=subprocess.DEVNULL,
                     stdout=stdout,
                     stderr=stderr,

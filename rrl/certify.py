@@ -1,7 +1,10 @@
 """Certifying an algorithm: a test of Definition 2.2 that may stop at any time, by the bets of :mod:`rrl.evidence`."""
 
+from __future__ import annotations
+
 import warnings
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import rel_entr
@@ -11,6 +14,10 @@ from ._progress import teller
 from .evidence import anytime_limits, log_evidence
 from .pairs import Pair, ReplicabilityWarning, RunFailed, is_constant, measured, notes_of
 from .replicability import measurement_records, watched
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 __all__ = [
     "Certificate",
@@ -59,7 +66,7 @@ class Certificate:
     notes: tuple[str, ...] = field(repr=False)
     interrupted: bool = field(repr=False)
 
-    def statement(self, subject, *, compared="integer codes", **details):
+    def statement(self, subject: str, *, compared: str = "integer codes", **details) -> Any:
         """What one prints and publishes of this measurement.
 
         Parameters
@@ -80,7 +87,15 @@ class Certificate:
         return ReplicabilityStatement.of(self, subject, compared, details)
 
 
-def settle(pairs, *, rho, confidence, seed, tell=None, needs_change=False):
+def settle(
+    pairs: Any,
+    *,
+    rho: float,
+    confidence: float,
+    seed: int,
+    tell: Callable[..., Any] | None = None,
+    needs_change: bool = False,
+) -> Certificate:
     """Take pairs in order until the claim is settled or they end; see :func:`certify_replicability`.
 
     Parameters
@@ -114,7 +129,7 @@ def settle(pairs, *, rho, confidence, seed, tell=None, needs_change=False):
             raise
         interrupted = True
     except RunFailed as error:
-        error.certificate = _certificate("undecided", seen, rho, confidence, seed, False) if seen else None
+        error.certificate = _certificate("undecided", seen, rho, confidence, seed, False) if seen else None  # pyright: ignore[reportAttributeAccessIssue]
         raise
     finally:
         pairs.close()
@@ -141,7 +156,17 @@ def _standing(n_disagree, n_pairs, rho, confidence):
     return f"{n_pairs} pair{'s' * (n_pairs > 1)}, {n_disagree} differ: rho in [{low:.3f}, {high:.3f}]; {left}"
 
 
-def certify_replicability(run, *, rho, confidence=0.95, max_pairs=10_000, seed, n_jobs=1, progress=False, store=None):
+def certify_replicability(
+    run: Callable[..., Any],
+    *,
+    rho: float,
+    confidence: float = 0.95,
+    max_pairs: int = 10_000,
+    seed: int,
+    n_jobs: int = 1,
+    progress: bool = False,
+    store: Any = None,
+) -> Certificate:
     """Run pairs until it is settled whether an algorithm is rho-replicable on this distribution.
 
     Whatever the true probability of a disagreement, and whatever `max_pairs`, the verdict is a false
@@ -214,7 +239,7 @@ def certify_replicability(run, *, rho, confidence=0.95, max_pairs=10_000, seed, 
     return found
 
 
-def boundaries(rho, confidence, max_pairs):
+def boundaries(rho: Any, confidence: Any, max_pairs: Any) -> tuple:
     """Counts at which :func:`certify_replicability` stops, for 1, 2, ..., max_pairs pairs.
 
     Returns
@@ -255,7 +280,9 @@ class CertificationLaw:
     running: np.ndarray
 
 
-def certification_law(true_rho, rho, *, confidence=0.95, max_pairs=10_000):
+def certification_law(
+    true_rho: float, rho: float, *, confidence: float = 0.95, max_pairs: int = 10_000
+) -> CertificationLaw:
     """Exact distribution of what :func:`certify_replicability` says and how many pairs it needs.
 
     Parameters
@@ -303,7 +330,7 @@ def certification_law(true_rho, rho, *, confidence=0.95, max_pairs=10_000):
     return CertificationLaw(replicable, not_replicable, float(running[-1]), float(running[:-1].sum()), running)
 
 
-def least_pairs(true_rho, rho, *, confidence=0.95):
+def least_pairs(true_rho: float, rho: float, *, confidence: float = 0.95) -> float:
     """Mean number of pairs below which no test can settle whether an algorithm is rho-replicable.
 
     For every test, sequential or not, that claims falsely with probability at most delta = 1 -

@@ -1,11 +1,19 @@
 """Definition 3.1: small sets of features that represent all others, each with its certificate."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from numbers import Real
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ._checks import as_float64, check_finite, check_integer, check_positive, check_version
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from numpy.typing import ArrayLike
 
 __all__ = ["CoreSet", "barycentric_spanner", "core_set_constant", "g_optimal_design"]
 
@@ -49,7 +57,7 @@ def _span(features):
     return rows @ basis[:rank].T
 
 
-def check_core_set(core, n_pairs):
+def check_core_set(core: Any, n_pairs: Any) -> None:
     """Refuse what is no CoreSet of `n_pairs` pairs."""
     if not isinstance(core, CoreSet):
         raise TypeError(f"core_set must be a CoreSet, got {core!r}")
@@ -67,7 +75,7 @@ def _first_largest(values):
     return int(np.argmax(values >= values.max() - 1e-9 * np.abs(values).max()))
 
 
-def barycentric_spanner(features, *, bound=1.01):
+def barycentric_spanner(features: ArrayLike, *, bound: float = 1.01) -> CoreSet:
     """A basis of rows in which every row has coefficients of at most `bound` (Awerbuch and Kleinberg).
 
     Maximises the volume greedily, then swaps a row in while that multiplies the volume by more than
@@ -113,7 +121,7 @@ def barycentric_spanner(features, *, bound=1.01):
     return CoreSet(np.sort(chosen), np.full(rank, 1 / rank), float(size.max()))
 
 
-def g_optimal_design(features, *, tolerance=1e-3, max_iterations=100_000):
+def g_optimal_design(features: ArrayLike, *, tolerance: float = 1e-3, max_iterations: int = 100_000) -> CoreSet:
     """Approximate G-optimal design by Frank-Wolfe with away steps (Todd and Yildirim).
 
     Maximises log det A(nu), A(nu) = sum of nu_i x_i x_i'. By Kiefer and Wolfowitz the optimum has
@@ -212,7 +220,7 @@ def _reduce_support(rows, weights):
     return weights / weights.sum()
 
 
-def core_set_constant(core, features, *, version="corrected"):
+def core_set_constant(core: CoreSet, features: ArrayLike, *, version: str = "corrected") -> float:
     """The smallest k for which a core set satisfies Definition 3.1.
 
     k is the largest, over all x, of the smallest norm(eta)^2 that represents x. Corrected:

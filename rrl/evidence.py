@@ -6,6 +6,10 @@ is a nonnegative supermartingale that starts at 1, so it ever reaches 1 / (1 - c
 probability at most 1 - confidence (Ville), however often one looks.
 """
 
+from __future__ import annotations
+
+from typing import Any
+
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import betainc, betaincc, betaln, xlog1py, xlogy
@@ -18,7 +22,7 @@ __all__ = ["anytime_limits"]
 PRIOR = 0.5
 
 
-def log_evidence(n_disagree, n_pairs, rho):
+def log_evidence(n_disagree: float | np.ndarray, n_pairs: float | np.ndarray, rho: float) -> tuple:
     """Log wealth of two bets after so many pairs: on a probability below `rho`, and on one above.
 
     Parameters
@@ -50,10 +54,11 @@ def _upper(n_disagree, n_pairs, level):
     low, high = n_disagree / n_pairs or 1e-300, 1 - 1e-15
     if log_evidence(n_disagree, n_pairs, high)[0] < level:
         return 1.0
-    return float(brentq(lambda p: log_evidence(n_disagree, n_pairs, p)[0] - level, low, high, xtol=1e-13))
+    limit: Any = brentq(lambda p: log_evidence(n_disagree, n_pairs, p)[0] - level, low, high, xtol=1e-13)
+    return float(limit)
 
 
-def anytime_limits(n_disagree, n_pairs, confidence=0.95):
+def anytime_limits(n_disagree: int, n_pairs: int, confidence: float = 0.95) -> tuple[float, float]:
     """Confidence limits for a probability that hold at all times together.
 
     Unlike :func:`rrl.clopper_pearson`, which is valid for a number of pairs fixed beforehand, the

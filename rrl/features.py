@@ -1,6 +1,9 @@
 """Random Fourier features (Section 6.1): a fixed, shared, bounded feature map."""
 
+from __future__ import annotations
+
 from numbers import Integral
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import ndtri
@@ -10,13 +13,18 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ._checks import as_float64, check_positive, check_shared
 from .randomness import shared_uniform
 
+if TYPE_CHECKING:
+    from typing import Any, Self
+
+    from numpy.typing import ArrayLike
+
 __all__ = ["RandomFourierFeatures"]
 
 #: Units of inputs below this, or beyond its inverse, make frequencies that lose their digits.
 TINY = 2.0**-1000
 
 
-def rowwise_product(a, b):
+def rowwise_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Matrix product a @ b whose every row has the same bits whatever batch it comes in.
 
     BLAS sums in an order that depends on the number of rows, which can flip a greedy action between
@@ -79,14 +87,22 @@ class RandomFourierFeatures(TransformerMixin, BaseEstimator):
     ((3, 8), True)
     """
 
-    def __init__(self, n_features=32, *, length_scale=1.0, scale=None, shared_seed=0, key=()):
+    def __init__(
+        self,
+        n_features: int = 32,
+        *,
+        length_scale: float = 1.0,
+        scale: ArrayLike | None = None,
+        shared_seed: int = 0,
+        key: tuple = (),
+    ) -> None:
         self.n_features = n_features
         self.length_scale = length_scale
         self.scale = scale
         self.shared_seed = shared_seed
         self.key = key
 
-    def fit(self, X, y=None):
+    def fit(self, X: Any, y: None = None) -> Self:
         """Draw the frequencies; of X only the number of columns is used.
 
         Parameters
@@ -103,7 +119,7 @@ class RandomFourierFeatures(TransformerMixin, BaseEstimator):
             raise ValueError(f"n_features must be an even integer >= 2, got {self.n_features!r}")
         check_positive(length_scale=self.length_scale)
         check_shared(self.shared_seed, self.key)
-        X = validate_data(self, X)
+        X = as_float64("X", validate_data(self, X))
         scale = np.ones(X.shape[1]) if self.scale is None else as_float64("scale", self.scale)
         if scale.shape != (X.shape[1],) or not (np.isfinite(scale).all() and (scale > 0).all()):
             raise ValueError(f"scale must hold {X.shape[1]} positive numbers, got {self.scale!r}")
@@ -121,7 +137,7 @@ class RandomFourierFeatures(TransformerMixin, BaseEstimator):
         self.frequencies_ = normal.T / unit
         return self
 
-    def transform(self, X):
+    def transform(self, X: Any) -> np.ndarray:
         """Map inputs to features.
 
         Parameters
@@ -134,7 +150,7 @@ class RandomFourierFeatures(TransformerMixin, BaseEstimator):
             Rows of norm 1.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=np.float64)
+        X = np.asarray(validate_data(self, X, reset=False, dtype=np.float64))
         with np.errstate(over="ignore", invalid="ignore"):
             angles = rowwise_product(X, self.frequencies_)
         if not np.isfinite(angles).all():
@@ -142,7 +158,7 @@ class RandomFourierFeatures(TransformerMixin, BaseEstimator):
         # As fitted, whatever `set_params` said since.
         return np.hstack([np.cos(angles), np.sin(angles)]) * np.sqrt(1 / self.frequencies_.shape[1])
 
-    def get_feature_names_out(self, input_features=None):
+    def get_feature_names_out(self, input_features: None = None) -> np.ndarray:
         """Names of the features: cos0, cos1, ..., sin0, sin1, ...
 
         Parameters

@@ -1,5 +1,9 @@
 """Replicable fitted Q-iteration (Section 6.1): ridge regression per action, rounded in every round."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
@@ -21,6 +25,11 @@ from .features import RandomFourierFeatures, rowwise_product
 from .lattice import SCHEMES
 from .replicability import fingerprint
 from .ridge import solve_ridge, warn_of_loose_codes
+
+if TYPE_CHECKING:
+    from typing import Any, Self
+
+    from numpy.typing import ArrayLike
 
 __all__ = ["ReplicableFittedQ"]
 
@@ -83,17 +92,17 @@ class ReplicableFittedQ(BaseEstimator):
 
     def __init__(
         self,
-        features,
-        n_actions,
+        features: Any,
+        n_actions: int,
         *,
-        n_rounds=5,
-        penalty=0.1,
-        gamma=0.99,
-        bin_width=0.2,
-        shared_seed=0,
-        key=(),
-        scheme="grid",
-    ):
+        n_rounds: int = 5,
+        penalty: float = 0.1,
+        gamma: float = 0.99,
+        bin_width: float | None = 0.2,
+        shared_seed: int = 0,
+        key: tuple = (),
+        scheme: str = "grid",
+    ) -> None:
         self.features = features
         self.n_actions = n_actions
         self.n_rounds = n_rounds
@@ -104,7 +113,14 @@ class ReplicableFittedQ(BaseEstimator):
         self.key = key
         self.scheme = scheme
 
-    def fit(self, observations, actions, rewards, next_observations, terminals):
+    def fit(
+        self,
+        observations: ArrayLike,
+        actions: ArrayLike,
+        rewards: ArrayLike,
+        next_observations: ArrayLike,
+        terminals: ArrayLike,
+    ) -> Self:
         """Run all rounds on one sample of transitions.
 
         Parameters
@@ -144,7 +160,7 @@ class ReplicableFittedQ(BaseEstimator):
             grams = [part.T @ part / len(part) for part in parts]
             check_sums(features=np.asarray(grams))
         for number in range(self.n_rounds):
-            targets = rewards.copy()
+            targets = np.array(rewards)
             with np.errstate(over="ignore", invalid="ignore"):
                 if going_on.any():
                     targets[going_on] += self.gamma * (phi_next @ weights.T).max(axis=1)
@@ -197,7 +213,7 @@ class ReplicableFittedQ(BaseEstimator):
         check_finite("next_observations, whose row is no real end,", np.where(terminals[:, None], 0, following))
         return actions, rewards, ~terminals
 
-    def q_values(self, observations):
+    def q_values(self, observations: ArrayLike) -> np.ndarray:
         """Q-values of every action.
 
         Parameters
@@ -215,7 +231,7 @@ class ReplicableFittedQ(BaseEstimator):
         check_sums(**{"features(observations) @ weights": q})
         return q
 
-    def act(self, observations):
+    def act(self, observations: ArrayLike) -> np.ndarray:
         """Greedy actions; the smallest index wins a tie.
 
         Parameters
@@ -228,7 +244,7 @@ class ReplicableFittedQ(BaseEstimator):
         """
         return self.q_values(observations).argmax(axis=1)
 
-    def fingerprint(self):
+    def fingerprint(self) -> str:
         """SHA-256 of the codes of the last round, the policy's identity.
 
         Returns
@@ -245,7 +261,8 @@ class ReplicableFittedQ(BaseEstimator):
 def _fitted(features, observations):
     """The map that a fit uses: Fourier features drawn from their seed, anything else as it was given."""
     if isinstance(features, RandomFourierFeatures):
-        return clone(features).fit(observations)
+        own: Any = clone(features)
+        return own.fit(observations)
     if not (hasattr(features, "transform") or callable(features)):
         raise TypeError(f"features must be a transformer or a function, got {features!r}")
     if hasattr(features, "fit"):

@@ -1,10 +1,17 @@
 """The generative model of Algorithm 4: sums of labels over draws of the core pairs."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ._checks import as_float64, check_choice, check_finite, check_integer, check_sums
 from .core_set import check_core_set
 from .mdp import LinearMDP
+
+if TYPE_CHECKING:
+    from typing import Any
 
 #: A generative model given as a function is asked for at most this many samples at once.
 BATCH = 2**14
@@ -13,13 +20,13 @@ BATCH = 2**14
 class FiniteModel:
     """A LinearMDP, sampled by counts or draw by draw."""
 
-    def __init__(self, mdp, core_set, by):
+    def __init__(self, mdp: Any, core_set: Any, by: Any) -> None:
         self.mdp, self.by_counts = mdp, by == "counts"
         self.features, self.horizon = mdp.features, mdp.horizon
         self.states, self.actions = np.divmod(core_set.indices, mdp.n_actions)
         self.design = mdp.features[self.states, self.actions]
 
-    def label_sums(self, h, counts, value, rng):
+    def label_sums(self, h: Any, counts: Any, value: Any, rng: Any) -> Any:
         """Sum of r + V(s') over the draws of each core pair."""
         mdp, s, a = self.mdp, self.states, self.actions
         if self.by_counts:
@@ -40,11 +47,11 @@ class FunctionModel:
     by_counts = False
     features = None
 
-    def __init__(self, model, core_set, features, horizon):
+    def __init__(self, model: Any, core_set: Any, features: Any, horizon: Any) -> None:
         self.model, self.indices, self.horizon = model, core_set.indices, horizon
         self.design = features[core_set.indices]
 
-    def label_sums(self, h, counts, value, rng):
+    def label_sums(self, h: Any, counts: Any, value: Any, rng: Any) -> Any:
         """Sum of r + V(s') over the draws of each core pair."""
         dim, sums = self.design.shape[1], np.zeros(len(self.indices))
         for i, (index, count) in enumerate(zip(self.indices, counts)):
@@ -67,7 +74,7 @@ class FunctionModel:
         return sums
 
 
-def generative_model(mdp, core_set, by, features, horizon):
+def generative_model(mdp: Any, core_set: Any, by: Any, features: Any, horizon: Any) -> Any:
     """Check what :func:`rrl.r_lsvi` was given, and put one interface before both kinds of model."""
     check_choice("by", by, ("counts", "draws"))
     if isinstance(mdp, LinearMDP):

@@ -1,5 +1,9 @@
 """Rounding to a random shift of the lattice A_d*: rounder cells than the grid's, cut less often at the same error."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ._checks import FLOATS_PER_BIN, as_float64, check_bin_width, check_finite, check_shared
@@ -7,10 +11,13 @@ from .randomness import CACHED, shared_uniform
 from .rounding import Rounded, hypergrid_round
 from .theory.lattice import lattice_scale
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
 __all__ = ["SCHEMES", "boundary_distance", "lattice_round"]
 
 
-def lattice_round(a, bin_width, *, shared_seed, key=()):
+def lattice_round(a: ArrayLike, bin_width: float, *, shared_seed: int, key: tuple = ()) -> Rounded:
     """Round vectors to the nearest point of a randomly shifted lattice A_d*.
 
     A_d* consists of all integer vectors of length d + 1, projected along (1, ..., 1). It is scaled so
@@ -134,7 +141,7 @@ def _check_fine(a, width):
         )
 
 
-def boundary_distance(a, rounded):
+def boundary_distance(a: ArrayLike, rounded: Rounded) -> np.ndarray:
     """Distance of each vector from the boundary of the lattice cell that it was rounded in.
 
     Parameters
@@ -166,7 +173,7 @@ def boundary_distance(a, rounded):
     largest = np.cumsum(-np.sort(-lifted, axis=-1), axis=-1)[..., :-1]
     i = np.arange(1, d + 1)
     normal = np.sqrt(i * (d + 1 - i) / (d + 1))
-    return (lattice_scale(d, rounded.bin_width) * normal / 2 - largest / normal).min(axis=-1)
+    return (lattice_scale(d, float(rounded.bin_width)) * normal / 2 - largest / normal).min(axis=-1)
 
 
 #: Ways to round a vector, or each row of an array: same arguments, same worst error, a `Rounded` with codes.

@@ -1,6 +1,9 @@
 """Algorithm 4, R-LSVI: replicable value iteration from a generative model and a core set."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,6 +14,11 @@ from .lattice import SCHEMES
 from .mdp import greedy_actions
 from .replicability import fingerprint
 from .ridge import solve_ridge, warn_of_loose_codes
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from numpy.typing import ArrayLike
 
 __all__ = ["LSVIResult", "r_lsvi"]
 
@@ -44,13 +52,13 @@ class LSVIResult:
         (horizon, d), n = self.weights.shape, self.n_samples
         return f"LSVIResult(H={horizon}, d={d}, n_samples={n:{'d' if isinstance(n, int) else '.3g'}}, {rounded})"
 
-    def fingerprint(self):
+    def fingerprint(self) -> str:
         """SHA-256 of the codes, or of the policy where nothing was rounded."""
         if self.codes is None and self.policy is None:
             raise ValueError("an unrounded run on a model given as a function has no codes to compare: give bin_width")
-        return fingerprint(self.policy if self.codes is None else self.codes)
+        return fingerprint(self.codes if self.codes is not None else self.policy)  # pyright: ignore[reportArgumentType]
 
-    def act(self, h, phi):
+    def act(self, h: int, phi: ArrayLike) -> np.ndarray:
         """Greedy actions at stage `h`, the same for a state alone and in a batch.
 
         Parameters
@@ -67,7 +75,7 @@ class LSVIResult:
         return greedy_actions(linear_values(as_float64("phi", phi), self.weights[h]))
 
 
-def linear_values(phi, weights):
+def linear_values(phi: Any, weights: Any) -> Any:
     """Compute phi @ weights with bits that do not depend on the batch or on BLAS."""
     return rowwise_product(phi.reshape(-1, phi.shape[-1]), weights[:, None]).reshape(phi.shape[:-1])
 
@@ -79,20 +87,20 @@ def _design_counts(weights, n_samples):
 
 
 def r_lsvi(
-    mdp,
-    core_set,
+    mdp: Any,
+    core_set: Any,
     *,
-    n_samples,
-    penalty,
-    bin_width,
-    shared_seed,
-    rng,
-    key=(),
-    by="counts",
-    features=None,
-    horizon=None,
-    scheme="grid",
-):
+    n_samples: float,
+    penalty: float,
+    bin_width: float | None,
+    shared_seed: int,
+    rng: np.random.Generator,
+    key: tuple = (),
+    by: str = "counts",
+    features: ArrayLike | None = None,
+    horizon: ArrayLike | None = None,
+    scheme: str = "grid",
+) -> LSVIResult:
     """Replicable least-squares value iteration with a generative model (Algorithm 4, Theorem 4.1).
 
     From the last stage to the first: draw ceil(nu M) next states for every core pair, label them with
@@ -171,7 +179,7 @@ def r_lsvi(
     total = float(n_drawn)
     gram = (design * (counts / total)[:, None]).T @ design
     weights, plain = (np.zeros((H + 1, design.shape[1])) for _ in range(2))
-    codes = None if bin_width is None else np.zeros((H, design.shape[1]), dtype=np.int64)
+    codes: Any = None if bin_width is None else np.zeros((H, design.shape[1]), dtype=np.int64)
     share = 0.0
     for h in reversed(range(H)):
 

@@ -1,10 +1,16 @@
 """Arrays as JSON, without pickle: what records and recordings hold."""
 
+from __future__ import annotations
+
 import base64
 import math
 import zlib
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = ["pack_array", "unpack_array"]
 
@@ -12,7 +18,7 @@ __all__ = ["pack_array", "unpack_array"]
 LARGEST = 2**28
 
 
-def pack_array(array):
+def pack_array(array: Any) -> Any:
     """An array as JSON: dtype, shape and compressed bytes (no pickle).
 
     Examples
@@ -30,7 +36,7 @@ def pack_array(array):
     return {"dtype": array.dtype.str, "shape": list(array.shape), "zlib": data}
 
 
-def unpack_array(packed):
+def unpack_array(packed: Any) -> Any:
     """The array that `pack_array` packed; a ValueError says that it is damaged."""
     try:
         dtype, shape = np.dtype(packed["dtype"]), tuple(packed["shape"])

@@ -1,11 +1,17 @@
 """Pairs of runs, one after the other: which seeds they have, what they published, where they differ."""
 
+from __future__ import annotations
+
 import time
 from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ._published import as_arrays, differences, digest
+
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = ["Pair", "ReplicabilityWarning", "RunFailed", "pair_seeds"]
 
@@ -65,31 +71,32 @@ class Pair:
     beside: tuple[str, ...]
 
     @property
-    def differs(self):
+    def differs(self) -> Any:
         """Whether the two runs published different things."""
         return self.fingerprints[0] != self.fingerprints[1]
 
-    def to_dict(self):
+    def to_dict(self) -> Any:
         """Its attributes, for a record."""
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, found):
+    def from_dict(cls, found: Any) -> Any:
         """The pair of a record."""
-        return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in found.items()})
+        given: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in found.items()}
+        return cls(**given)
 
 
-def pair_children(seed, index, n):
+def pair_children(seed: Any, index: Any, n: Any) -> Any:
     """`n` seed sequences of a pair, of which no other pair has any."""
     return np.random.SeedSequence(seed, spawn_key=(index,)).spawn(n)
 
 
-def shared_seed_of(sequence):
+def shared_seed_of(sequence: Any) -> Any:
     """The shared seed is a plain int, the data generators are spawned: no stream is used twice."""
     return int(sequence.generate_state(1, np.uint64)[0] >> np.uint64(1))
 
 
-def pair_seeds(seed, index):
+def pair_seeds(seed: int, index: int) -> tuple:
     """The seeds of one pair, to run it again.
 
     Parameters
@@ -126,7 +133,7 @@ def _state(rng):
     return rng.bit_generator.state, rng.bit_generator.seed_seq.n_children_spawned
 
 
-def run_twice(run, seed, index):
+def run_twice(run: Any, seed: Any, index: Any) -> Any:
     """The shared seed of a pair, what its two runs return, and whether any of them drew from its generator."""
     shared_seed, *sequences = pair_seeds(seed, index)
     outputs, drew = [], False
@@ -142,7 +149,7 @@ def run_twice(run, seed, index):
     return shared_seed, outputs, drew
 
 
-def compare_codes(index, shared_seed, codes, drew):
+def compare_codes(index: Any, shared_seed: Any, codes: Any, drew: Any) -> Any:
     """The pair whose runs published these codes."""
     one, two = map(as_arrays, codes)
     prints, found = (digest(one), digest(two)), (0, ())
@@ -152,12 +159,12 @@ def compare_codes(index, shared_seed, codes, drew):
     return Pair(index, shared_seed, prints, *found, drew, (), ())
 
 
-def run_pair(run, seed, index):
+def run_pair(run: Any, seed: Any, index: Any) -> Any:
     """Run one pair of a Python function, and compare."""
     return compare_codes(index, *run_twice(run, seed, index))
 
 
-def chunks(n, n_jobs):
+def chunks(n: Any, n_jobs: Any) -> Any:
     """Ranges of tasks to hand out together: one each for every worker, and more where they are done in no time."""
     if n_jobs == 1:
         yield from (range(i, i + 1) for i in range(n))
@@ -173,7 +180,7 @@ def chunks(n, n_jobs):
             size *= 2
 
 
-def spread(work, tasks, n_jobs):
+def spread(work: Any, tasks: Any, n_jobs: Any) -> Any:
     """The results of ``work(*task)`` in order, by so many processes."""
     if n_jobs == 1 or len(tasks) < 2:
         return [work(*task) for task in tasks]
@@ -182,7 +189,7 @@ def spread(work, tasks, n_jobs):
     return Parallel(n_jobs=n_jobs)(delayed(work)(*task) for task in tasks)
 
 
-def measured(run, seed, n_pairs, *, n_jobs, records):
+def measured(run: Any, seed: Any, n_pairs: Any, *, n_jobs: Any, records: Any) -> Any:
     """Yield the pairs of a measurement in order, those on record without running them."""
     for indices in chunks(n_pairs, n_jobs):
         known = {index: records.load(pair=index) for index in indices}
@@ -197,12 +204,12 @@ def measured(run, seed, n_pairs, *, n_jobs, records):
             yield next(found) if known[index] is None else Pair.from_dict(known[index])
 
 
-def is_constant(pairs):
+def is_constant(pairs: Any) -> Any:
     """Whether all runs published the same, whatever their shared seeds were."""
     return len(pairs) > 1 and len({part for pair in pairs for part in pair.fingerprints}) == 1
 
 
-def notes_of(pairs):
+def notes_of(pairs: Any) -> Any:
     """What a reader of the measurement should know of its runs."""
     notes = [NO_DRAW] if pairs and not any(pair.drew is None or pair.drew for pair in pairs) else []
     if is_constant(pairs):

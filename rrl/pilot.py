@@ -1,8 +1,11 @@
 """Choosing the bin width from a pilot sample, such that laboratories with pilots of their own agree on it."""
 
+from __future__ import annotations
+
 import warnings
 from dataclasses import dataclass
 from numbers import Integral, Real
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.optimize import brentq
@@ -11,6 +14,12 @@ from ._checks import as_float64, check_finite, check_key, check_probability, che
 from .mdp.counts import as_counts
 from .randomness import shared_uniform
 from .theory.rounding import disagreement_probability
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from numpy.typing import ArrayLike
 
 __all__ = ["PilotBinWidth", "PilotWarning", "pilot_bin_width"]
 
@@ -71,13 +80,22 @@ def _smallest_width(estimate, counts, n_samples, target, n_resamples, rng):
     high, low = 1.001 * mean / target, mean / target / 2
     while disagreement_probability(gaps, low).mean() <= target:
         low /= 2
-    width = brentq(lambda w: disagreement_probability(gaps, w).mean() - target, low, high, rtol=1e-6)
+    width: Any = brentq(lambda w: disagreement_probability(gaps, w).mean() - target, low, high, rtol=np.float64(1e-6))
     return width, gaps
 
 
 def pilot_bin_width(
-    estimate, counts, *, rho, rng, n_samples=None, shared_seed=None, key=(), ratio=2.0, n_resamples=400
-):
+    estimate: Callable[..., Any],
+    counts: ArrayLike,
+    *,
+    rho: float,
+    rng: np.random.Generator,
+    n_samples: int | None = None,
+    shared_seed: int | None = None,
+    key: tuple = (),
+    ratio: float = 2.0,
+    n_resamples: int = 400,
+) -> PilotBinWidth:
     """Choose the smallest bin width at which a pilot sample predicts disagreement of at most rho.
 
     Pairs of samples are imitated by drawing from the pilot with replacement (bootstrap), and the exact
@@ -157,9 +175,9 @@ def pilot_bin_width(
         raise ValueError(f"ratio must be finite and above 1, got {ratio!r}")
     if not isinstance(n_resamples, Integral) or n_resamples < 8:
         raise ValueError(f"n_resamples must be an integer of at least 8, got {n_resamples!r}")
-    if isinstance(counts, Integral) and counts >= 1:
+    if isinstance(counts, int | np.integer) and counts >= 1:
         counts = np.ones(int(counts), dtype=np.int64)
-    counts = as_counts("counts", counts)
+    counts = np.asarray(as_counts("counts", counts))
     if counts.ndim != 1 or counts.sum() < 2:
         raise ValueError(f"counts must be a number of rows or one count a row, two rows at least, got {counts!r}")
     n_samples = int(counts.sum()) if n_samples is None else n_samples
@@ -177,7 +195,7 @@ def pilot_bin_width(
     if shared_seed is not None:
         shift = float(shared_uniform(shared_seed, ("pilot", key), 1)[0])
         width = float(ratio ** (np.ceil(np.log(smallest) / np.log(ratio) - shift) + shift))
-        parts = rng.multinomial(counts, np.full(PARTS, 1 / PARTS)).T
+        parts = rng.multinomial(counts.astype(np.int64), np.full(PARTS, 1 / PARTS)).T
         # A part has an eighth of the rows and of the resamples, so the mean of eight varies as the whole does.
         few = max(8, n_resamples // PARTS)
         ways = [part.any() and _smallest_width(estimate, part, n_samples, target, few, rng)[0] for part in parts]

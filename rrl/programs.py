@@ -1,10 +1,13 @@
 """Any program, in any language, run in pairs: one shared seed, a data seed each, and what it published."""
 
+from __future__ import annotations
+
 import math
 import threading
 import time
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
 from ._checks import check_integer, check_measurement, check_probability
 from ._outputs import digest_outputs, top
@@ -15,10 +18,14 @@ from ._running import Program, Running, command_text
 from .certify import settle
 from .pairs import Pair, RunFailed, pair_children
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
 __all__ = ["certify_program"]
 
 
-def seeds(seed, index):
+def seeds(seed: Any, index: Any) -> Any:
     """Shared seed and two data seeds of a pair, small enough for every language."""
     return [int(child.generate_state(1)[0] >> 1) for child in pair_children(seed, index, 3)]
 
@@ -45,7 +52,7 @@ def _pair(program, seed, index, running, slots, records):
                 return None
 
     with ThreadPoolExecutor(2) as both:
-        runs = list(both.map(one, (0, 1)))
+        runs: list[Any] = list(both.map(one, (0, 1)))
     if failures:
         raise failures[0]
     (one_is, one_has), (two_is, two_has) = runs
@@ -63,7 +70,7 @@ def _unlike(one, two, name):
     return digest_outputs(parts[0]) != digest_outputs(parts[1])
 
 
-def program_pairs(program, seed, max_pairs, jobs, records):
+def program_pairs(program: Any, seed: Any, max_pairs: Any, jobs: Any, records: Any) -> Any:
     """Yield the pairs in order; all processes end with it."""
     running, slots, waiting = Running(), threading.Semaphore(jobs), deque()
     ahead = math.ceil(jobs / 2)
@@ -83,20 +90,20 @@ def program_pairs(program, seed, max_pairs, jobs, records):
 
 
 def certify_program(
-    command,
+    command: Sequence[str],
     *,
-    rho,
-    confidence=0.95,
-    max_pairs=10_000,
-    seed=0,
-    jobs=1,
-    time_limit=None,
-    keys=(),
-    as_bytes=False,
-    allow_constant=False,
-    progress=False,
-    store=None,
-):
+    rho: float,
+    confidence: float = 0.95,
+    max_pairs: int = 10_000,
+    seed: int = 0,
+    jobs: int = 1,
+    time_limit: float | None = None,
+    keys: Sequence[str] = (),
+    as_bytes: bool = False,
+    allow_constant: bool = False,
+    progress: bool = False,
+    store: Any = None,
+) -> Any:
     """Settle whether a program in any language is rho-replicable: what ``rrl certify`` does.
 
     Its runs come in pairs: the two of a pair get one shared seed and a data seed each. What they publish

@@ -5,13 +5,19 @@ A replicable algorithm has two kinds of randomness. The data are fresh in every 
 from here: each draw is named by a key, so no draw depends on how many came before it.
 """
 
+from __future__ import annotations
+
 import hashlib
 import math
 import operator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ._checks import check_key, check_seed
+
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = ["shared_uniform"]
 
@@ -28,7 +34,7 @@ def _encode(item):
     return b"%s%d:%s" % (letter, len(body), body)
 
 
-def shared_uniform(shared_seed, key, shape):
+def shared_uniform(shared_seed: int, key: tuple, shape: Any) -> np.ndarray:
     """Draw uniform numbers that every run with the same seed shares.
 
     The stream is Philox keyed by SHA-256 of (seed, key); doubles are made from the upper 53 bits of

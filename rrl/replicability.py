@@ -1,8 +1,11 @@
 """Definition 2.2 as a measurement: paired runs, exact confidence limits, shares of identical outputs."""
 
+from __future__ import annotations
+
 import warnings
 from dataclasses import dataclass, field
 from numbers import Integral
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import betaincinv
@@ -12,6 +15,12 @@ from ._progress import teller
 from ._published import as_array, as_arrays, digest
 from ._resume import Records, identity
 from .pairs import NO_DRAW, Pair, ReplicabilityWarning, measured, notes_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from numpy.typing import ArrayLike
 
 __all__ = [
     "ReplicabilityEstimate",
@@ -23,7 +32,7 @@ __all__ = [
 ]
 
 
-def fingerprint(codes):
+def fingerprint(codes: ArrayLike) -> str:
     """SHA-256 of integer codes, the same on every machine.
 
     Parameters
@@ -45,7 +54,7 @@ def fingerprint(codes):
     return digest(as_arrays(codes))
 
 
-def clopper_pearson(successes, trials, confidence=0.95):
+def clopper_pearson(successes: int, trials: int, confidence: float = 0.95) -> tuple[float, float]:
     """Exact two-sided confidence interval for a probability.
 
     Parameters
@@ -108,12 +117,12 @@ class ReplicabilityEstimate:
     notes: tuple[str, ...] = field(repr=False)
 
 
-def measurement_records(store, run, seed):
+def measurement_records(store: Any, run: Any, seed: Any) -> Any:
     """Records of a Python function's pairs: the same for an estimate and for a certificate."""
     return Records(store, lambda: {"experiment": "pair of runs", "run": identity(run), "seed": seed})
 
 
-def watched(pairs, stacklevel):
+def watched(pairs: Any, stacklevel: Any) -> Any:
     """The same pairs, with a warning at once if the first of them drew nothing."""
     for pair in pairs:
         if pair.index == 0 and pair.drew is False:
@@ -121,7 +130,16 @@ def watched(pairs, stacklevel):
         yield pair
 
 
-def estimate_replicability(run, *, n_pairs, confidence=0.95, seed, n_jobs=1, progress=False, store=None):
+def estimate_replicability(
+    run: Callable[..., Any],
+    *,
+    n_pairs: int,
+    confidence: float = 0.95,
+    seed: int,
+    n_jobs: int = 1,
+    progress: bool = False,
+    store: Any = None,
+) -> ReplicabilityEstimate:
     """Estimate rho of Definition 2.2 from independent pairs of runs.
 
     Every pair draws its own shared seed and two independent data generators, so the pairs are
@@ -197,7 +215,7 @@ def _group_sizes(codes):
     return np.unique(rows, axis=0, return_counts=True)[1] if rows.shape[1] else np.array([len(rows)])
 
 
-def modal_share(codes):
+def modal_share(codes: ArrayLike) -> float:
     """Share of runs with the most common output: the paper's measure in Figure 1.
 
     A modal share m bounds the pairwise disagreement rho-hat only to 1 - m <= rho-hat <= 1 - m^2.
@@ -222,7 +240,7 @@ def modal_share(codes):
     return float(sizes.max() / sizes.sum())
 
 
-def pairwise_share(codes):
+def pairwise_share(codes: ArrayLike) -> float:
     """Share of pairs of distinct runs with identical outputs: unbiased for 1 - rho given the seed.
 
     Parameters

@@ -1,6 +1,9 @@
 """Algorithm 2, R-Ridge-Regression: ridge weights rounded to the shared random grid."""
 
+from __future__ import annotations
+
 import warnings
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import linalg
@@ -24,6 +27,11 @@ from ._checks import (
 from ._estimators import row_blocks, unchanged_on_error
 from .lattice import SCHEMES
 
+if TYPE_CHECKING:
+    from typing import Any, Self
+
+    from numpy.typing import ArrayLike
+
 __all__ = ["LooseCodesWarning", "ReplicableRidge", "ridge_weights"]
 
 #: A d x d Gram whose reciprocal condition number is below d times this is singular but for rounding error.
@@ -33,7 +41,7 @@ CONDITION_NOISE = 32 * np.finfo(float).eps
 LOOSE = 1e-3
 
 
-def ridge_weights(gram, moment, penalty):
+def ridge_weights(gram: ArrayLike, moment: ArrayLike, penalty: float) -> np.ndarray:
     """Solve (gram + penalty I) w = moment, the normal equations of ridge regression.
 
     Parameters
@@ -65,7 +73,7 @@ def ridge_weights(gram, moment, penalty):
     return solve_ridge(gram, moment, penalty)[0]
 
 
-def solve_ridge(gram, moment, penalty):
+def solve_ridge(gram: Any, moment: Any, penalty: Any) -> Any:
     """Ridge weights as :func:`ridge_weights`, and how far apart two processors may put each of them.
 
     Sums in another order differ in their last digits; the solution differs by up to the condition number times that.
@@ -85,7 +93,7 @@ def solve_ridge(gram, moment, penalty):
         # Scaled to a unit diagonal, so that columns of different units do not look singular.
         scale = np.sqrt(np.diag(system))
         norm = np.abs(system / scale / scale[:, None]).sum(axis=0).max()
-        reciprocal = linalg.lapack.dpocon(factor / scale[:, None], norm, uplo="L")[0]
+        reciprocal = linalg.lapack.dpocon(factor / scale[:, None], norm, uplo="L")[0]  # pyright: ignore[reportAttributeAccessIssue]
     except linalg.LinAlgError:
         pass
     with np.errstate(over="ignore", invalid="ignore"):
@@ -113,7 +121,7 @@ class LooseCodesWarning(UserWarning):
     """Codes may differ between processors: in so ill-conditioned a problem rounding error nears the bin width."""
 
 
-def warn_of_loose_codes(share, stacklevel=3):
+def warn_of_loose_codes(share: Any, stacklevel: int = 3) -> None:
     """Warn where rounding error, as a share of the bin width, may change one code in a thousand."""
     if share > LOOSE:
         warnings.warn(
@@ -199,16 +207,16 @@ class ReplicableRidge(RegressorMixin, BaseEstimator):
 
     def __init__(
         self,
-        penalty=1.0,
+        penalty: float = 1.0,
         *,
-        bin_width="theorem",
-        epsilon=0.1,
-        delta=0.01,
-        rho=0.1,
-        shared_seed=0,
-        key=(),
-        scheme="grid",
-    ):
+        bin_width: str | None = "theorem",
+        epsilon: float = 0.1,
+        delta: float = 0.01,
+        rho: float = 0.1,
+        shared_seed: int = 0,
+        key: tuple = (),
+        scheme: str = "grid",
+    ) -> None:
         self.penalty = penalty
         self.bin_width = bin_width
         self.epsilon = epsilon
@@ -224,7 +232,7 @@ class ReplicableRidge(RegressorMixin, BaseEstimator):
         tags.regressor_tags.poor_score = True
         return tags
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit on a whole sample, forgetting what was seen before.
 
         Parameters
@@ -242,7 +250,7 @@ class ReplicableRidge(RegressorMixin, BaseEstimator):
         """
         return self._update(X, y, sample_weight, reset=True)
 
-    def partial_fit(self, X, y, sample_weight=None):
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Add a batch. The codes after the last batch are those of one fit on all rows.
 
         Parameters
@@ -262,7 +270,7 @@ class ReplicableRidge(RegressorMixin, BaseEstimator):
         check_choice("scheme", self.scheme, SCHEMES)
         with unchanged_on_error(self):
             X, y = validate_data(self, X, y, y_numeric=True, reset=reset, ensure_all_finite=False)
-            d = X.shape[1]
+            d = X.shape[1]  # pyright: ignore[reportAttributeAccessIssue]
             width = resolve_bin_width(self.bin_width, d, self.epsilon, self.delta, self.rho, theory.ridge_bin_width)
             weight = None if sample_weight is None else check_weights(sample_weight, len(y))
             gram, moment, total, seen = (
@@ -298,7 +306,7 @@ class ReplicableRidge(RegressorMixin, BaseEstimator):
             warn_of_loose_codes((noise / width).max(), stacklevel=4)
         return self
 
-    def predict(self, X):
+    def predict(self, X: Any) -> np.ndarray:
         """Predict labels with the rounded weights.
 
         Parameters

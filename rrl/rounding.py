@@ -1,11 +1,17 @@
 """Algorithm 1, R-Hypergrid-Rounding: every entry goes to the middle of its cell in a random grid."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ._checks import as_float64, check_bin_width, check_bounds, check_fine, check_finite, check_key
 from .randomness import CACHED, shared_uniform
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 __all__ = ["Rounded", "hypergrid_round"]
 
@@ -32,7 +38,9 @@ class Rounded:
     bin_width: float | np.ndarray
 
 
-def hypergrid_round(a, bin_width, *, shared_seed, key=(), bounds=None):
+def hypergrid_round(
+    a: ArrayLike, bin_width: ArrayLike, *, shared_seed: int, key: tuple = (), bounds: tuple[float, float] | None = None
+) -> Rounded:
     """Round every entry to the midpoint of its cell in a randomly shifted grid (Algorithm 1).
 
     Entry i falls in the cell ``code = floor((a - offset) / bin_width)`` and becomes

@@ -1,5 +1,9 @@
 """Algorithm 3, R-UC-Cov-Estimation: a replicable uncentred covariance, and the PSD projection."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
@@ -18,10 +22,15 @@ from ._checks import (
 from ._estimators import row_blocks, unchanged_on_error
 from .lattice import SCHEMES
 
+if TYPE_CHECKING:
+    from typing import Any, Self
+
+    from numpy.typing import ArrayLike
+
 __all__ = ["ReplicableSecondMoment", "project_psd", "round_symmetric"]
 
 
-def project_psd(a):
+def project_psd(a: ArrayLike) -> np.ndarray:
     """Project a square matrix onto the cone of positive semidefinite matrices.
 
     Solves min over symmetric P >= 0 of norm(P - a)_F: symmetrise, then clip negative eigenvalues at
@@ -62,7 +71,9 @@ def project_psd(a):
     return clipped / 2 + clipped.T / 2 + 0.0
 
 
-def round_symmetric(a, bin_width, *, shared_seed, key=(), scheme="grid"):
+def round_symmetric(
+    a: ArrayLike, bin_width: float, *, shared_seed: int, key: tuple = (), scheme: str = "grid"
+) -> tuple:
     """Round the upper triangle of a symmetric matrix, mirror it, project (lines 2 to 4 of Algorithm 3).
 
     Parameters
@@ -164,15 +175,15 @@ class ReplicableSecondMoment(BaseEstimator):
     def __init__(
         self,
         *,
-        bin_width="theorem",
-        epsilon=0.1,
-        delta=0.01,
-        rho=0.1,
-        shared_seed=0,
-        n_rounds=1,
-        key=(),
-        scheme="grid",
-    ):
+        bin_width: str | None = "theorem",
+        epsilon: float = 0.1,
+        delta: float = 0.01,
+        rho: float = 0.1,
+        shared_seed: int = 0,
+        n_rounds: int = 1,
+        key: tuple = (),
+        scheme: str = "grid",
+    ) -> None:
         self.bin_width = bin_width
         self.epsilon = epsilon
         self.delta = delta
@@ -182,7 +193,7 @@ class ReplicableSecondMoment(BaseEstimator):
         self.key = key
         self.scheme = scheme
 
-    def fit(self, X, y=None, sample_weight=None):
+    def fit(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Estimate from a whole sample, forgetting what was seen before.
 
         Parameters
@@ -200,7 +211,7 @@ class ReplicableSecondMoment(BaseEstimator):
         """
         return self._update(X, sample_weight, reset=True)
 
-    def partial_fit(self, X, y=None, sample_weight=None):
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add a batch. The codes after the last batch are those of one fit on all rows.
 
         Parameters
@@ -220,7 +231,7 @@ class ReplicableSecondMoment(BaseEstimator):
         check_choice("scheme", self.scheme, SCHEMES)
         with unchanged_on_error(self):
             X = validate_data(self, X, reset=reset, ensure_all_finite=False)
-            d = X.shape[1]
+            d = X.shape[1]  # pyright: ignore[reportAttributeAccessIssue]
             width = resolve_bin_width(
                 self.bin_width, d, self.epsilon, self.delta, self.rho, theory.second_moment_bin_width
             )

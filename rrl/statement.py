@@ -1,14 +1,21 @@
 """What one prints of a measurement: a replicability statement, for machines in JSON and for a paper in LaTeX."""
 
+from __future__ import annotations
+
 import json
 import platform
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from . import __version__
 from ._files import write_durably
+
+if TYPE_CHECKING:
+    import os
+    from typing import Any
 
 __all__ = ["ReplicabilityStatement"]
 
@@ -65,7 +72,7 @@ class ReplicabilityStatement:
     content: dict
 
     @classmethod
-    def of(cls, certificate, subject, compared, details):
+    def of(cls, certificate: Any, subject: Any, compared: Any, details: Any) -> Any:
         """The statement of a certificate."""
         pairs = [pair.to_dict() | {"differs": pair.differs} for pair in certificate.pairs]
         names = ("verdict", "rho", "confidence", "n_pairs", "n_disagree", "lower", "upper", "seed", "interrupted")
@@ -93,11 +100,11 @@ class ReplicabilityStatement:
         ]
         return "\n".join(lines + [f"note: {note}" for note in found["notes"]])
 
-    def to_json(self):
+    def to_json(self) -> Any:
         """The content as JSON text."""
         return json.dumps(self.content, indent=2, ensure_ascii=False) + "\n"
 
-    def to_latex(self):
+    def to_latex(self) -> Any:
         """A paragraph for a paper, which needs no package of LaTeX."""
         found = self.content
         percent = f"{100 * found['confidence']:g}\\,\\%"
@@ -122,7 +129,7 @@ class ReplicabilityStatement:
         ]
         return "\n".join(lines) + "\n"
 
-    def write(self, stem):
+    def write(self, stem: str | os.PathLike) -> Any:
         """Write ``stem.json`` and ``stem.tex``, each whole or not at all.
 
         Parameters

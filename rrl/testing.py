@@ -1,11 +1,21 @@
 """Replicability in a test suite: an assertion that fails with its evidence."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from .certify import certify_replicability
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 __all__ = ["assert_replicable"]
 
 
-def assert_replicable(run, rho, delta=0.05, *, seed=0, max_pairs=1000, n_jobs=1):
+def assert_replicable(
+    run: Callable[..., Any], rho: float, delta: float = 0.05, *, seed: int = 0, max_pairs: int = 1000, n_jobs: int = 1
+) -> Any:
     """Assert that two runs differ with probability at most rho.
 
     The seed makes it pass or fail for everyone alike. Over seeds, it passes for an algorithm that is

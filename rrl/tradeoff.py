@@ -1,10 +1,13 @@
 """What replicability costs: the score of an algorithm against its rho, over a grid of settings."""
 
+from __future__ import annotations
+
 import functools
 import itertools
 import time
 import warnings
 from concurrent.futures import as_completed
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,6 +28,10 @@ from .pairs import (
 )
 from .replicability import clopper_pearson
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
 __all__ = ["plot_trade_off", "trade_off"]
 
 #: Columns that a parameter of the grid may not be called.
@@ -42,14 +49,14 @@ COLUMNS = (
 )
 
 
-def interquartile_mean(scores):
+def interquartile_mean(scores: Any) -> Any:
     """Mean of the middle half along the last axis, as papers on RL report it; each cut quarter is rounded down."""
     scores = np.sort(scores, axis=-1)
     cut = scores.shape[-1] // 4
     return scores[..., cut : scores.shape[-1] - cut].mean(axis=-1)
 
 
-def settings_of(grid):
+def settings_of(grid: Any) -> Any:
     """The settings of a grid, one dict each."""
     if isinstance(grid, dict):
         if not grid or not all(isinstance(values, list | tuple | range | np.ndarray) for values in grid.values()):
@@ -72,7 +79,7 @@ def _plain(value):
     return value.item() if isinstance(value, np.generic) else value
 
 
-def scored_pair(run, score, codes, seed, setting, index):
+def scored_pair(run: Any, score: Any, codes: Any, seed: Any, setting: Any, index: Any) -> Any:
     """One pair at one setting: where its runs differ, and what each of them is worth."""
     shared_seed, outputs, drew = run_twice(functools.partial(run, **setting), seed, index)
     pair = compare_codes(index, shared_seed, outputs if codes is None else map(codes, outputs), drew)
@@ -85,21 +92,21 @@ def scored_pair(run, score, codes, seed, setting, index):
 
 
 def trade_off(
-    run,
-    score,
-    grid,
-    n_pairs,
+    run: Callable[..., Any],
+    score: Callable[..., Any],
+    grid: Any,
+    n_pairs: int,
     *,
-    seed,
-    codes=None,
-    confidence=0.95,
-    n_bootstrap=2000,
-    bootstrap_seed=0,
-    n_jobs=1,
-    executor=None,
-    progress=False,
-    store=None,
-):
+    seed: int,
+    codes: Callable[..., Any] | None = None,
+    confidence: float = 0.95,
+    n_bootstrap: int = 2000,
+    bootstrap_seed: int = 0,
+    n_jobs: int = 1,
+    executor: Any = None,
+    progress: bool = False,
+    store: Any = None,
+) -> Any:
     """Measure rho and score of an algorithm at every setting of a grid.
 
     All settings have the same seeds, so that they are compared on the same shared randomness; at each, the
@@ -196,7 +203,7 @@ def trade_off(
             bar.update(1)
     rows = []
     for place, setting in enumerate(settings):
-        results = found[place :: len(settings)]
+        results: list[Any] = found[place :: len(settings)]
         pairs = [Pair.from_dict(result["pair"]) for result in results]
         if not any(pair.drew for pair in pairs):
             warnings.warn(f"at {setting}, {NO_DRAW}", ReplicabilityWarning, stacklevel=2)
@@ -245,7 +252,7 @@ def _row(pairs, scores, confidence, n_bootstrap, bootstrap_seed):
     return dict(zip(COLUMNS, (*values, float(scores.mean()), is_constant(pairs)), strict=True))
 
 
-def plot_trade_off(frame, *, ax=None, label=None):
+def plot_trade_off(frame: Any, *, ax: Any = None, label: str | None = None) -> Any:
     """Draw the score against rho, with the limits of both.
 
     Parameters

@@ -1,7 +1,10 @@
 """R-LSVI that draws no more samples at a stage than it needs to settle that stage's weights."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,6 +16,9 @@ from ..mdp import greedy_actions
 from ..theory.lattice import cell_inradius, cut_rate
 from ..theory.stopping import check_ratio, stopping_stages
 from .rounding import adaptive_round
+
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = ["AdaptiveLSVIResult", "adaptive_r_lsvi"]
 
@@ -37,21 +43,21 @@ class AdaptiveLSVIResult(LSVIResult):
 
 
 def adaptive_r_lsvi(
-    mdp,
-    core_set,
+    mdp: Any,
+    core_set: Any,
     *,
-    rho,
-    penalty,
-    bin_width,
-    shared_seed,
-    rng,
-    by="counts",
-    features=None,
-    horizon=None,
-    scheme="grid",
-    early=0.1,
-    ratio=4,
-):
+    rho: float,
+    penalty: float,
+    bin_width: Any,
+    shared_seed: Any,
+    rng: Any,
+    by: str = "counts",
+    features: Any = None,
+    horizon: Any = None,
+    scheme: str = "grid",
+    early: float = 0.1,
+    ratio: int = 4,
+) -> AdaptiveLSVIResult:
     """R-LSVI of :func:`rrl.r_lsvi` that stops drawing at each stage h as soon as its weights' cell is settled.
 
     Two runs have different codes with probability at most `rho`, rho / H for each stage: while the

@@ -1,6 +1,9 @@
 """Replicable ridge regression that draws no more rows than it needs."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,6 +14,10 @@ from ..theory.lattice import cell_inradius
 from ..theory.linear import ridge_weight_bound
 from ..theory.stopping import check_ratio, ridge_gradient_radius, ridge_last_stage, stopping_stages
 from .rounding import adaptive_round
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 __all__ = ["AdaptiveRidgeResult", "adaptive_ridge"]
 
@@ -45,26 +52,26 @@ class AdaptiveRidgeResult:
     settled: bool
     fixed_samples: float
 
-    def fingerprint(self):
+    def fingerprint(self) -> str:
         """SHA-256 of the codes."""
         return fingerprint(self.codes)
 
 
 def adaptive_ridge(
-    draw,
-    d,
+    draw: Callable[..., Any],
+    d: int,
     *,
-    penalty,
-    bin_width,
-    rho,
-    label_bound=1.0,
-    target_norm=None,
-    shared_seed=0,
-    key=(),
-    scheme="grid",
-    early=0.1,
-    ratio=4,
-):
+    penalty: float,
+    bin_width: float,
+    rho: float,
+    label_bound: float = 1.0,
+    target_norm: float | None = None,
+    shared_seed: int = 0,
+    key: tuple = (),
+    scheme: str = "grid",
+    early: float = 0.1,
+    ratio: int = 4,
+) -> AdaptiveRidgeResult:
     """Ridge regression of :class:`rrl.ReplicableRidge` that stops as soon as its weights' cell is settled.
 
     Two runs on independent rows of one distribution have different codes with probability at most
@@ -138,7 +145,7 @@ def adaptive_ridge(
     while ridge_gradient_radius(first, early * rho / 2, penalty, label_bound, target_norm) > reach and first < last:
         first *= 2
     sizes, miss = stopping_stages(last if last / ratio >= first else fixed, first, rho, early, ratio)
-    drawn, newest = 0, None
+    drawn, newest = 0, np.zeros(d)
 
     def stages():
         nonlocal drawn, newest

@@ -1,12 +1,18 @@
 """Round an estimate as soon as its confidence region lies in one cell."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .._checks import as_float64, check_choice, check_shared
 from ..lattice import SCHEMES, boundary_distance
 from ..rounding import Rounded
+
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = ["AdaptiveRounded", "adaptive_round"]
 
@@ -27,7 +33,9 @@ class AdaptiveRounded(Rounded):
     settled: bool
 
 
-def adaptive_round(stages, bin_width, *, shared_seed, key=(), scheme="grid"):
+def adaptive_round(
+    stages: Any, bin_width: float, *, shared_seed: int, key: tuple = (), scheme: str = "grid"
+) -> AdaptiveRounded:
     """Round the first estimate whose confidence region lies in one cell, or the last one whatever happens.
 
     More data would not change the cell, so a run that sees this may stop. All stages are rounded with

@@ -1,5 +1,7 @@
 """Verdicts that the book's pages record about the paper's numbered items, for the claim map."""
 
+from __future__ import annotations
+
 import numpy as np
 
 __all__ = ["KINDS", "STATUSES", "verdict"]
@@ -10,7 +12,7 @@ STATUSES = ("holds as printed", "holds corrected", "refuted", "illustrated", "me
 KINDS = ("statement", "algorithm", "proof step", "constant", "notation", "misprint")
 
 
-def verdict(printed, corrected=False, *, holding="holds as printed"):
+def verdict(printed: bool, corrected: bool = False, *, holding: str = "holds as printed") -> str:
     """Say what a page's checks make of one numbered item of the paper.
 
     Parameters

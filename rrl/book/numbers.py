@@ -3,12 +3,19 @@
 Tables need pandas, which the extra ``book`` brings.
 """
 
+from __future__ import annotations
+
 import math
 import re
 from numbers import Integral, Real
+from typing import TYPE_CHECKING
 
 from .._extras import missing
 from ..replicability import clopper_pearson
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
 
 __all__ = ["number", "power_of_ten", "share_with_limits", "table"]
 
@@ -22,7 +29,7 @@ def _check_digits(digits):
         raise ValueError(f"digits must be a whole number of at least 1, got {digits!r}")
 
 
-def power_of_ten(value=None, digits=1, *, log10=None):
+def power_of_ten(value: Any = None, digits: int = 1, *, log10: float | None = None) -> str:
     """Write a number as a × 10ᵇ.
 
     Parameters
@@ -73,7 +80,7 @@ def power_of_ten(value=None, digits=1, *, log10=None):
     return sign + (power if factor == "1" else f"{factor} × {power}")
 
 
-def number(value, digits=2):
+def number(value: Any, digits: int = 2) -> str:
     """Write a number for the text: whole ones below a million as they are, others rounded to a few digits.
 
     Parameters
@@ -107,20 +114,20 @@ def number(value, digits=2):
     if value != value:
         return "–"
     if abs(value) == math.inf:
-        return "∞" if value > 0 else "−∞"
+        return "∞" if value > 0 else "−∞"  # pyright: ignore[reportOperatorIssue]
     if value == 0:
         return "0"
     sign, size = "−" if value < 0 else "", abs(value)
-    if not _WRITTEN_OUT[0] <= size < _WRITTEN_OUT[1]:
+    if not _WRITTEN_OUT[0] <= size < _WRITTEN_OUT[1]:  # pyright: ignore[reportOperatorIssue]
         return power_of_ten(value, digits)
     if isinstance(value, Integral):
-        return f"{sign}{int(size):,}"
+        return f"{sign}{int(size):,}"  # pyright: ignore[reportArgumentType]
     # The exponent after rounding: 0.0996 with two digits is 0.10.
     exponent = int(f"{size:.{digits - 1}e}".split("e")[1])
     return f"{sign}{size:,.{max(0, digits - 1 - exponent)}f}"
 
 
-def share_with_limits(count, trials, confidence=0.95):
+def share_with_limits(count: int, trials: int, confidence: float = 0.95) -> str:
     """Write a share of trials with its exact limits, in percent.
 
     Parameters
@@ -155,7 +162,7 @@ def _percent(share):
     return f"{share * 100:.{places}f}%"
 
 
-def table(rows, columns=None, digits=2):
+def table(rows: Any, columns: Sequence[str] | None = None, digits: Any = 2) -> Any:
     """A table of a page: no index, numbers written by `number`, words as they are.
 
     Columns of numbers, and of words that begin with one, are aligned at the right.
@@ -191,7 +198,7 @@ def table(rows, columns=None, digits=2):
     except ImportError as error:
         raise missing("book", "a table needs pandas") from error
     # As objects, whole numbers in a column with broken ones stay whole.
-    frame = pd.DataFrame(rows, columns=columns, dtype=object)
+    frame = pd.DataFrame(rows, columns=columns, dtype=object)  # pyright: ignore[reportArgumentType]
     kept = digits if isinstance(digits, dict) else dict.fromkeys(frame.columns, digits)
     unknown = [name for name in kept if name not in frame.columns]
     if unknown:
@@ -200,11 +207,11 @@ def table(rows, columns=None, digits=2):
     def write(name):
         def cell(value):
             is_number = isinstance(value, Real) and not isinstance(value, bool)
-            return number(value, kept.get(name, 2)) if is_number else str(value)
+            return number(value, kept.get(name, 2)) if is_number else str(value)  # pyright: ignore[reportArgumentType]
 
         return cell
 
     shown = {name: write(name) for name in frame.columns}
     right = [name for name in frame.columns if all(re.match(r"[−<>≤≥]? ?\d|[–∞]", shown[name](x)) for x in frame[name])]
-    style = frame.style.format(shown).hide(axis="index")
+    style = frame.style.format(shown).hide(axis="index")  # pyright: ignore[reportAttributeAccessIssue]
     return style.set_properties(subset=right, **{"text-align": "right"}) if right else style

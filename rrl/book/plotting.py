@@ -3,12 +3,20 @@
 Needs matplotlib, which the extra ``book`` brings.
 """
 
+from __future__ import annotations
+
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .._extras import missing
 from ..replicability import clopper_pearson
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from numpy.typing import ArrayLike
 
 __all__ = ["COLORS", "STYLE", "draw_shares", "figure_style", "use_style"]
 
@@ -64,7 +72,7 @@ def _load():
     return matplotlib, STYLE | {"axes.prop_cycle": cycle}
 
 
-def use_style():
+def use_style() -> Any:
     """Apply the book's style to every later figure; in a notebook also draw figures as SVG.
 
     Raises
@@ -92,7 +100,7 @@ def use_style():
 
 
 @contextmanager
-def figure_style():
+def figure_style() -> Any:
     """Use the book's style inside a ``with`` block only.
 
     Raises
@@ -116,7 +124,16 @@ def figure_style():
         yield
 
 
-def draw_shares(ax, x, counts, trials, *, confidence=0.95, of_zero="mark", **style):
+def draw_shares(
+    ax: Any,
+    x: ArrayLike,
+    counts: ArrayLike,
+    trials: ArrayLike,
+    *,
+    confidence: float = 0.95,
+    of_zero: str = "mark",
+    **style,
+) -> np.ndarray:
     """Draw shares of trials with their exact limits, which stay between 0 and 1.
 
     Parameters

@@ -1,9 +1,18 @@
 """Inequalities of a proof, checked on random instances: how often they hold and how much they give away."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from .._checks import as_float64
 from .._extras import missing
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from numpy.typing import ArrayLike
 
 __all__ = ["InequalityLedger"]
 
@@ -34,10 +43,10 @@ class InequalityLedger:
     True
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.rows = []
 
-    def check(self, step, left, right, *, holds=True):
+    def check(self, step: str, left: ArrayLike, right: ArrayLike, *, holds: bool = True) -> float:
         """Compare both sides on all instances and keep the ratios.
 
         Parameters
@@ -74,21 +83,21 @@ class InequalityLedger:
         self.rows.append((step, ratios, holds))
         return largest
 
-    def ratios(self, step):
+    def ratios(self, step: Any) -> Any:
         """The ratios of one step, as a flat array; a KeyError if there is no such step."""
         for name, ratios, _ in self.rows:
             if name == step:
                 return ratios
         raise KeyError(step)
 
-    def holds(self, beginning):
+    def holds(self, beginning: Any) -> Any:
         """Tell whether all steps hold whose names begin so; a KeyError if there is none."""
         found = [holds for step, _, holds in self.rows if step.startswith(beginning)]
         if not found:
             raise KeyError(beginning)
         return all(found)
 
-    def table(self):
+    def table(self) -> Any:
         """Show the record as a table, one inequality a row.
 
         Returns
@@ -117,7 +126,7 @@ class InequalityLedger:
             }
         )
 
-    def draw(self, ax, limits=(1e-3, 1e2)):
+    def draw(self, ax: Any, limits: tuple[float, float] = (1e-3, 1e2)) -> None:
         """Draw each inequality as a line from the 5% quantile of its ratios to the largest, with the median.
 
         Parameters

@@ -4,15 +4,22 @@ The script and the styles are ``frames.js`` and ``frames.css`` in the book's sta
 in print, the first frame and its actions stand on the page as a picture and a table.
 """
 
+from __future__ import annotations
+
 import base64
 import html
 import json
 import struct
 import zlib
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rrl.book.plotting import COLORS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
 
 __all__ = ["frames_html", "pictures"]
 
@@ -58,7 +65,17 @@ def _status(masks):
     return "tie" if any(mask & (mask - 1) for mask in masks) else "agree"
 
 
-def frames_html(frames, panels, actions, *, labels, title, seeds=None, columns=8, static="../_static"):
+def frames_html(
+    frames: np.ndarray,
+    panels: Any,
+    actions: Sequence[str],
+    *,
+    labels: Sequence[str],
+    title: str,
+    seeds: Any = None,
+    columns: int = 8,
+    static: str = "../_static",
+) -> str:
     """HTML that shows frames one at a time, with the actions of all runs of some variants side by side.
 
     Parameters
@@ -167,7 +184,7 @@ def _table(masks, seeds, actions):
     )
 
 
-def pictures(observations, cell=12):
+def pictures(observations: np.ndarray, cell: int = 12) -> np.ndarray:
     """Observations as pictures, plane k in the book's colour k.
 
     Where planes overlap, the earlier one is a smaller square on the later one.

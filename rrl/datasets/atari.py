@@ -4,12 +4,15 @@ Our own episodes are kept as a few kilobytes: the digest of the ROM, seeds and a
 again gives the same frames bit for bit, which a digest of the frames checks.
 """
 
+from __future__ import annotations
+
 import hashlib
 import json
 import os
 import shutil
 import warnings
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -27,6 +30,10 @@ from rrl.datasets.recordings import (
 from rrl.packing import pack_array
 from rrl.pqn.atari import GAMES, PREPROCESSING, AtariPool, play
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
 __all__ = ["Holdout", "holdout", "preprocess_raw", "record_episodes", "replay", "write_minari"]
 
 MINARI_IDS = {"breakout": "atari/breakout/expert-v0", "mspacman": "atari/mspacman/expert-v0"}
@@ -39,16 +46,18 @@ RECORDED = {
 }
 
 
-def rom_digest(game):
+def rom_digest(game: Any) -> Any:
     """SHA-256 of the ROM that ale-py ships for a game."""
     try:
         from ale_py import roms
     except ImportError as error:
         raise missing("experiments", "Atari needs ale-py") from error
-    return hashlib.sha256(Path(roms.get_rom_path(GAMES[game])).read_bytes()).hexdigest()
+    return hashlib.sha256(Path(roms.get_rom_path(GAMES[game])).read_bytes()).hexdigest()  # pyright: ignore[reportArgumentType]
 
 
-def record_episodes(game, policy, seeds, *, details=None, **limits):
+def record_episodes(
+    game: str, policy: Callable[..., Any], seeds: Any, *, details: dict | None = None, **limits
+) -> dict:
     """Play whole games and return a recording that `replay` repeats.
 
     Parameters
@@ -109,7 +118,7 @@ def record_episodes(game, policy, seeds, *, details=None, **limits):
     }
 
 
-def replay(recording):
+def replay(recording: dict) -> Any:
     """Play a recording again and check every frame.
 
     Parameters
@@ -157,7 +166,7 @@ def _own_recording(game):
     return read_recording(DATA / name, **RECORDED)
 
 
-def write_minari(recording, identifier=None):
+def write_minari(recording: Any, identifier: str | None = None) -> Any:
     """Play a recording again into a local Minari set, of frames as the networks see them.
 
     Parameters
@@ -192,7 +201,7 @@ def write_minari(recording, identifier=None):
         recording = _own_recording(recording)
     episodes_of(recording, **RECORDED)
     identifier = identifier or f"rrl/{recording['game']}/recorded-v0"
-    folder = minari.storage.local.get_dataset_path(identifier)
+    folder = minari.storage.local.get_dataset_path(identifier)  # pyright: ignore[reportAttributeAccessIssue]
     if folder.exists():
         raise FileExistsError(f"there is a Minari set {identifier} in {folder}")
     buffers = []
@@ -201,11 +210,11 @@ def write_minari(recording, identifier=None):
         steps = {"observations": list(seen), "actions": list(actions.astype(np.int64)), "rewards": rewards.tolist()}
         steps["terminations"] = (last & (not episode["truncated"])).tolist()
         steps["truncations"] = (last & episode["truncated"]).tolist()
-        buffers.append(minari.data_collector.EpisodeBuffer(id=len(buffers), seed=episode["seed"], **steps))
+        buffers.append(minari.data_collector.EpisodeBuffer(id=len(buffers), seed=episode["seed"], **steps))  # pyright: ignore[reportAttributeAccessIssue]
     env = AtariPool(recording["game"], 1)
     # Written under a name of its own, then given its place.
     part = f"{identifier.rpartition('/')[0]}/part{os.getpid()}-v0".lstrip("/")
-    written = minari.storage.local.get_dataset_path(part)
+    written = minari.storage.local.get_dataset_path(part)  # pyright: ignore[reportAttributeAccessIssue]
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that it has no author's address
@@ -226,7 +235,7 @@ def write_minari(recording, identifier=None):
     return minari.load_dataset(identifier, download=False)
 
 
-def preprocess_raw(frames):
+def preprocess_raw(frames: np.ndarray) -> np.ndarray:
     """Raw colour frames of one episode as a network sees them.
 
     Grey, 84 x 84 by area averaging, stacks of 4 with zeros before the start. A Minari set holds one
@@ -281,7 +290,7 @@ def _from_minari(identifier):
     except FileNotFoundError:
         raise
     except Exception as error:
-        folder = minari.storage.local.get_dataset_path(identifier)
+        folder = minari.storage.local.get_dataset_path(identifier)  # pyright: ignore[reportAttributeAccessIssue]
         raise ValueError(
             f"the Minari set {identifier} in {folder} is empty, damaged or made for another minari than "
             f"{minari.__version__} ({type(error).__name__}: {error}); delete the folder and download it again"
@@ -291,7 +300,7 @@ def _from_minari(identifier):
     return episodes
 
 
-def holdout(game, *, source="auto", n_states=1_500, recording=None):
+def holdout(game: str, *, source: str = "auto", n_states: int = 1_500, recording: dict | None = None) -> Holdout:
     """States of expert games, evenly spaced over all of their steps.
 
     Parameters
@@ -331,7 +340,7 @@ def holdout(game, *, source="auto", n_states=1_500, recording=None):
     else:
         episodes_of(recording, **RECORDED)
         name = "given"
-    if source == "minari" or recording["game"] != game:
-        raise ValueError(f"recording is one of {recording['game']}, asked for are {game} and source={source!r}")
-    details = {**recording["details"], "scores": [episode["score"] for episode in recording["episodes"]]}
-    return evenly_spaced(replay(recording), f"recorded:{name}", n_states, details)
+    if source == "minari" or recording["game"] != game:  # pyright: ignore[reportOptionalSubscript]
+        raise ValueError(f"recording is one of {recording['game']}, asked for are {game} and source={source!r}")  # pyright: ignore[reportOptionalSubscript]
+    details = {**recording["details"], "scores": [episode["score"] for episode in recording["episodes"]]}  # pyright: ignore[reportOptionalSubscript]
+    return evenly_spaced(replay(recording), f"recorded:{name}", n_states, details)  # pyright: ignore[reportArgumentType]

@@ -1,15 +1,21 @@
 """Recorded games, as a few kilobytes of seeds and actions, and states of them; for Atari and MinAtar alike."""
 
+from __future__ import annotations
+
 import hashlib
 import json
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rrl._files import write_durably
 from rrl.packing import unpack_array
+
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = [
     "Holdout",
@@ -50,12 +56,12 @@ class Holdout:
     details: dict = field(default_factory=dict)
 
 
-def frames_digest(observations):
+def frames_digest(observations: Any) -> Any:
     """SHA-256 of observations."""
     return hashlib.sha256(np.ascontiguousarray(observations).tobytes()).hexdigest()
 
 
-def play_again(env, episodes):
+def play_again(env: Any, episodes: Any) -> Any:
     """Play each (seed, actions) again, in a pool of as many games.
 
     Returns
@@ -80,12 +86,12 @@ def play_again(env, episodes):
     return played
 
 
-def write_recording(path, recording):
+def write_recording(path: Any, recording: Any) -> None:
     """Write a recording beside its place, then give it its name."""
     write_durably(path, json.dumps(recording, indent=1).encode())
 
 
-def read_recording(path, **format):
+def read_recording(path: Any, **format) -> Any:
     """A recording's JSON, checked by `episodes_of` with `format`; a damaged file is refused by its name."""
     try:
         recording = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -96,7 +102,7 @@ def read_recording(path, **format):
     return recording
 
 
-def episodes_of(recording, *, keys, episode_keys, games):
+def episodes_of(recording: Any, *, keys: Any, episode_keys: Any, games: Any) -> Any:
     """Seed and actions of each episode of a recording; a ValueError says what is missing or damaged.
 
     `keys` are those of the recording and `episode_keys` of each episode, beside seed and actions; its game is one
@@ -132,7 +138,7 @@ def episodes_of(recording, *, keys, episode_keys, games):
     return found
 
 
-def check_scores(recording, rewards):
+def check_scores(recording: Any, rewards: Any) -> None:
     """Refuse recorded scores that are not the sums of the rewards of each episode, played again."""
     for number, (episode, each) in enumerate(zip(recording["episodes"], rewards, strict=True)):
         if each.sum() != episode["score"]:
@@ -142,7 +148,7 @@ def check_scores(recording, rewards):
             )
 
 
-def evenly_spaced(episodes, source, n_states, details):
+def evenly_spaced(episodes: Any, source: Any, n_states: Any, details: Any) -> Any:
     """A `Holdout` of so many states of episodes (observations, actions), evenly spaced over all steps."""
     total = sum(len(actions) for _, actions in episodes)
     chosen = np.unique(np.linspace(0, total - 1, min(n_states, total)).round().astype(int))

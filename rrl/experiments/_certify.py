@@ -113,7 +113,7 @@ def certify_main(args):
                 print(plain(f"  {command_text(program.words(pair.shared_seed, data_seed))}"))
         statement = found.statement(subject, compared=program.compared(), **_origin(program, failure))
         print("\n".join(map(plain, str(statement).splitlines())))
-        print(f"statement: {' and '.join(plain(path) for path in statement.write(folder / 'statement'))}")
+        print(f"statement: {' and '.join(plain(path) for path in statement.write(folder / 'statement'))}")  # pyright: ignore[reportOperatorIssue]
     if failure is not None:
         print("\n".join(["error:", *(plain(line) for line in f"{failure}".splitlines())]), file=sys.stderr)
         print("its pair is not decided; the same command tries it again and goes on from there", file=sys.stderr)

@@ -1,5 +1,7 @@
 """The command line: ``rrl run``, ``rrl status``, ``rrl show``, and the commands of other modules."""
 
+from __future__ import annotations
+
 import argparse
 import contextlib
 import os
@@ -8,6 +10,7 @@ import traceback
 from concurrent.futures import BrokenExecutor, CancelledError
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .. import __version__
 from .._extras import missing
@@ -16,6 +19,9 @@ from ._listing import details, line, plain
 from .records import unit_key
 from .store import RunStore
 from .workers import keep_freed_memory, usable_cores
+
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = ["main"]
 
@@ -35,7 +41,7 @@ SCALES = {"atari": {"quick": "reduced", "full": "book"}}
 TRIED = ("cartpole", "minatar")
 
 
-def default_folder(experiment, scale="full"):
+def default_folder(experiment: Any, scale: str = "full") -> Any:
     """The records that the book shows, in a checkout; ``rrl-results`` in the working folder elsewhere, and for trying.
 
     The book's notebooks run again when records are added to its own.
@@ -235,7 +241,7 @@ def _words(error):
     return "\n".join(plain(part) for part in [*text.splitlines(), *getattr(error, "__notes__", [])])
 
 
-def main(argv=None):
+def main(argv: list[str] | None = None) -> int:
     """Run the command line.
 
     Parameters

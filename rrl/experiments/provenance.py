@@ -1,5 +1,7 @@
 """Where and with what a record was made."""
 
+from __future__ import annotations
+
 import contextlib
 import datetime
 import functools
@@ -13,8 +15,13 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .. import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
 
 __all__ = ["clock_seconds", "commit_text", "plain_markdown", "provenance"]
 
@@ -60,7 +67,7 @@ def _portable(argument):
     return before + equals + (path.relative_to(Path.cwd()).as_posix() if inside else path.name)
 
 
-def provenance():
+def provenance() -> Any:
     """Where and with what a record is made: commit, versions, hardware, threads, command.
 
     ``commit`` and ``dirty`` are None where rrl does not lie in a git repository of its own, as when it is installed.
@@ -98,7 +105,7 @@ def provenance():
     }
 
 
-def commit_text(origin, digits=12):
+def commit_text(origin: dict, digits: int = 12) -> str:
     """The commit of a record, with a plus sign where the working tree had changes; else the version of rrl.
 
     Parameters
@@ -124,7 +131,7 @@ def commit_text(origin, digits=12):
     return f"rrl {plain_markdown(origin.get('versions', {}).get('rrl', 'of unknown version'))}"
 
 
-def plain_markdown(text):
+def plain_markdown(text: Any) -> Any:
     """Text from a record as Markdown that shows it and does nothing else.
 
     Examples
@@ -137,7 +144,7 @@ def plain_markdown(text):
     return re.sub(r"[\\`*_{}\[\]$~|#:^]", r"\\\g<0>", html.escape(text, quote=False))
 
 
-def clock_seconds(origins):
+def clock_seconds(origins: Iterable[dict]) -> Any:
     """Seconds in which at least one of the records was being made: those of one batch, or of several workers, overlap.
 
     Parameters

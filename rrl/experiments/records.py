@@ -1,5 +1,7 @@
 """What a record is: plain JSON about one unit of work, named by the unit, with digests of what it says."""
 
+from __future__ import annotations
+
 import hashlib
 import json
 import math
@@ -7,8 +9,12 @@ import os
 import re
 import stat
 from pathlib import PurePath
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = ["DamagedRecord", "canonical", "is_record_name", "make_record", "read_record", "record_text", "unit_key"]
 
@@ -17,7 +23,7 @@ class DamagedRecord(ValueError):
     """What lies in a record's place is no whole record."""
 
 
-def canonical(value, path="value", nonfinite="refuse"):
+def canonical(value: object, path: str = "value", nonfinite: str = "refuse") -> Any:
     """Plain JSON value: numpy scalars, arrays, tuples and paths become numbers, lists and text.
 
     Parameters
@@ -62,7 +68,7 @@ def canonical(value, path="value", nonfinite="refuse"):
     raise TypeError(f"{path} is {value!r} of type {type(value).__name__}, which a record cannot hold")
 
 
-def record_text(value):
+def record_text(value: Any) -> Any:
     """Canonical JSON of a plain value: what is hashed, and what a file holds."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
@@ -71,7 +77,7 @@ def _digest(value):
     return hashlib.sha256(record_text(value).encode()).hexdigest()
 
 
-def unit_key(unit):
+def unit_key(unit: Any) -> Any:
     """SHA-256 of a unit's canonical JSON: the name of its record.
 
     Examples
@@ -85,12 +91,12 @@ def unit_key(unit):
     return _digest(canonical(unit, "unit"))
 
 
-def is_record_name(path):
+def is_record_name(path: Any) -> Any:
     """Whether a file's name is that of a record; no other file is looked into or renamed."""
     return re.fullmatch(r"[0-9a-f]{64}\.json", path.name) is not None
 
 
-def make_record(unit, result, provenance):
+def make_record(unit: Any, result: Any, provenance: Any) -> Any:
     """The record of a finished unit, with digests of result (``check``) and provenance (``seal``).
 
     Raises
@@ -111,7 +117,7 @@ def make_record(unit, result, provenance):
     }
 
 
-def read_record(path, key):
+def read_record(path: Any, key: Any) -> Any:
     """The record of the unit with this key.
 
     Raises

@@ -5,6 +5,8 @@ SHA-256 of the unit's canonical JSON, so that the same unit is never done twice,
 Records are only ever added: written beside, flushed to disk, then given their name.
 """
 
+from __future__ import annotations
+
 import contextlib
 import datetime
 import functools
@@ -15,12 +17,18 @@ import time
 import uuid
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .._files import write_durably
 from .._progress import progress_bar
 from .provenance import provenance
 from .records import DamagedRecord, canonical, is_record_name, make_record, read_record, record_text, unit_key
 from .workers import end_workers, start_worker
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterable
+    from typing import Any
 
 __all__ = ["RunStore", "canonical", "unit_key"]
 
@@ -51,14 +59,14 @@ class RunStore:
     ([0, 1, 4], [], {'done': 3, 'planned': 3})
     """
 
-    def __init__(self, folder):
+    def __init__(self, folder: str | os.PathLike) -> None:
         self.folder = Path(folder)
 
-    def path(self, unit):
+    def path(self, unit: Any) -> Any:
         """Where the unit's record is or will be."""
         return self.folder / f"{unit_key(unit)}.json"
 
-    def load(self, unit):
+    def load(self, unit: Any) -> Any:
         """The unit's record; None where there is none. A damaged one counts as none, and standard error says so."""
         return self._read(self.path(unit))
 
@@ -71,21 +79,21 @@ class RunStore:
             _tell(f"damaged record {path}: {error}; it counts as missing")
             return None
 
-    def records(self, experiment=None):
+    def records(self, experiment: Any = None) -> Any:
         """All good records, by file name; those of one experiment if it is named. See `load` for the others."""
         found = (self._read(path) for path in sorted(self.folder.glob("*.json")) if is_record_name(path))
         return [r for r in found if r and experiment in (None, r["unit"]["experiment"])]
 
-    def todo(self, units):
+    def todo(self, units: Any) -> Any:
         """The units that have no good record yet."""
         return [unit for unit in units if self.load(unit) is None]
 
-    def status(self, units):
+    def status(self, units: Any) -> Any:
         """How many of the planned units are done."""
         units = list(units)
         return {"done": len(units) - len(self.todo(units)), "planned": len(units)}
 
-    def write(self, unit, result, provenance):
+    def write(self, unit: Any, result: Any, provenance: Any) -> Any:
         """Add a record; one that is there already stays, and a damaged one is set aside as ``*.corrupt``.
 
         Raises
@@ -130,7 +138,16 @@ class RunStore:
             return True
         return False
 
-    def run(self, units, function, *, jobs=1, batch=None, progress=True, executor=None):
+    def run(
+        self,
+        units: Iterable[dict],
+        function: Callable[..., Any],
+        *,
+        jobs: int = 1,
+        batch: int | None = None,
+        progress: bool = True,
+        executor: Any = None,
+    ) -> list[dict]:
         """Do the units that have no record yet, and return the records of all.
 
         Parameters

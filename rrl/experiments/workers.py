@@ -1,41 +1,48 @@
 """The processes that units run in: how many may be used, what each does first, and how they end."""
 
+from __future__ import annotations
+
 import contextlib
 import ctypes
 import multiprocessing
 import os
 import signal
 import threading
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = ["end_with_parent", "end_workers", "keep_freed_memory", "start_worker", "usable_cores"]
 
 
-def usable_cores():
+def usable_cores() -> Any:
     """Cores that this process may use: not those of the machine that an affinity or a container's quota withholds."""
     from joblib import cpu_count
 
     return cpu_count()
 
 
-def end_workers(others, kind, *_):
+def end_workers(others: Any, kind: Any, *_) -> None:
     """After Ctrl-C, end the child processes that are not `others`: workers would finish their units first."""
     if kind is not None and issubclass(kind, KeyboardInterrupt):
         for worker in set(multiprocessing.active_children()) - others:
             worker.terminate()
 
 
-def end_with_parent():
+def end_with_parent() -> None:
     """Let a worker end when the process that started it is gone: killed, it could not tell its workers."""
     parent = multiprocessing.parent_process()
 
     def watch():
-        parent.join()
+        if parent is not None:
+            parent.join()
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
 
 
-def keep_freed_memory():
+def keep_freed_memory() -> None:
     """Let glibc keep what is freed, for this process.
 
     Torch on a CPU takes and frees megabytes at every layer, and each new page costs a fault. Other C libraries
@@ -47,7 +54,7 @@ def keep_freed_memory():
             mallopt(option, value)
 
 
-def start_worker():
+def start_worker() -> None:
     """What every worker process does first."""
     # Ctrl-C reaches the whole group: a worker that dies of it within the pool's queue would leave the others waiting.
     signal.signal(signal.SIGINT, signal.SIG_IGN)

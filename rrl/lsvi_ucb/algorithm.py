@@ -1,6 +1,9 @@
 """Algorithm 5, R-LSVI-UCB: replicable exploration, in the corrected form of errata E1 to E4 and E11."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,6 +15,10 @@ from ..rounding import hypergrid_round
 from ..second_moment import round_symmetric
 from .arguments import check_arguments, data_of
 from .data import optimistic_q, regularised
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 __all__ = ["LSVIUCBResult", "r_lsvi_ucb"]
 
@@ -40,10 +47,10 @@ class LSVIUCBResult:
     codes: tuple | None
     history: dict
     weights: np.ndarray | None
-    inverses: np.ndarray | None
+    inverses: Any
     beta: float
 
-    def fingerprint(self):
+    def fingerprint(self) -> str:
         """SHA-256 of the codes, or of the policies where nothing was rounded."""
         if self.codes is not None:
             return fingerprint(list(self.codes))
@@ -51,35 +58,35 @@ class LSVIUCBResult:
             raise ValueError("an unrounded run on an environment has no codes to compare: give bin_widths")
         return fingerprint(self.policies)
 
-    def q_values(self, t, h, phi):
+    def q_values(self, t: Any, h: Any, phi: Any) -> Any:
         """Optimistic values of round `t` at stage `h` for features of shape (..., d)."""
         if self.weights is None:
             raise ValueError("the estimates were not kept: run with keep_estimates=True")
         phi, horizon = as_float64("phi", phi), self.weights.shape[1]
         return optimistic_q(phi, self.weights[t, h], self.inverses[t, h], self.beta, horizon)
 
-    def act(self, t, h, phi):
+    def act(self, t: Any, h: Any, phi: Any) -> Any:
         """Actions of round `t` at stage `h` for features of all actions, shape (..., A, d)."""
         return greedy_actions(self.q_values(t, h, phi))
 
 
 def r_lsvi_ucb(
-    mdp,
+    mdp: Any,
     *,
-    n_rounds,
-    n_trajectories,
-    beta,
-    penalty,
-    bin_widths,
-    shared_seed,
-    rng,
-    key=(),
-    by=None,
-    features=None,
-    horizon=None,
-    keep_estimates=False,
-    engine="numpy",
-):
+    n_rounds: int,
+    n_trajectories: float,
+    beta: float,
+    penalty: float,
+    bin_widths: tuple[float, float] | None,
+    shared_seed: int,
+    rng: np.random.Generator,
+    key: tuple = (),
+    by: str | None = None,
+    features: Callable[..., Any] | None = None,
+    horizon: int | None = None,
+    keep_estimates: bool = False,
+    engine: str = "numpy",
+) -> LSVIUCBResult:
     """Replicable least-squares value iteration with upper confidence bounds (Algorithm 5, Theorem 4.2).
 
     Every round runs M trajectories under the current policy, then goes from the last stage to the
@@ -165,11 +172,11 @@ def r_lsvi_ucb(
 
     T, (H, d) = n_rounds, data.gram.shape[:2]
     keep_estimates = keep_estimates or data.policy is None
-    policies = None if data.policy is None else np.empty((T, *data.policy.shape), dtype=np.int64)
-    weights = np.zeros((T, H, d)) if keep_estimates else None
-    inverses = np.tile(np.eye(d) / penalty, (T, H, 1, 1)) if keep_estimates else None
+    policies: Any = None if data.policy is None else np.empty((T, *data.policy.shape), dtype=np.int64)
+    weights: Any = np.zeros((T, H, d)) if keep_estimates else None
+    inverses: Any = np.tile(np.eye(d) / penalty, (T, H, 1, 1)) if keep_estimates else None
     history = {name: np.empty(T) for name in ("optimistic_value", "mean_return")}
-    codes = None
+    codes: Any = None
     if bin_widths is not None:
         codes = tuple(np.empty((T - 1, H, size), dtype=np.int64) for size in (d, d * (d + 1) // 2))
     for t in range(T):

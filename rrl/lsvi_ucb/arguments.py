@@ -1,10 +1,16 @@
 """What :func:`rrl.r_lsvi_ucb` is given: checked, and turned into the data that it works on."""
 
+from __future__ import annotations
+
 from numbers import Integral
+from typing import TYPE_CHECKING
 
 from .._checks import check_bin_width, check_choice, check_integer, check_non_negative, check_size
 from ..mdp import LinearMDP
 from .data import EnvData, FiniteData
+
+if TYPE_CHECKING:
+    from typing import Any
 
 #: Below it the inverse of the penalty overflows, or leaves no room for the bonus.
 SMALLEST_PENALTY = 1e-300
@@ -13,7 +19,17 @@ SMALLEST_PENALTY = 1e-300
 SMALLEST_PLAIN = 1e-10
 
 
-def check_arguments(mdp, n_rounds, n_trajectories, beta, penalty, bin_widths, by, engine, keep_estimates):
+def check_arguments(
+    mdp: Any,
+    n_rounds: Any,
+    n_trajectories: Any,
+    beta: Any,
+    penalty: Any,
+    bin_widths: Any,
+    by: Any,
+    engine: Any,
+    keep_estimates: Any,
+) -> Any:
     """Refuse what does not describe a run; return the bin widths as a pair of floats or None."""
     check_integer(1, n_rounds=n_rounds)
     check_size("n_trajectories", n_trajectories)
@@ -34,12 +50,22 @@ def check_arguments(mdp, n_rounds, n_trajectories, beta, penalty, bin_widths, by
     return bin_widths
 
 
-def is_plain(mdp, n_trajectories, bin_widths, by):
+def is_plain(mdp: Any, n_trajectories: Any, bin_widths: Any, by: Any) -> Any:
     """Plain LSVI-UCB on a finite model, for which rank-one updates of the inverse are enough."""
     return isinstance(mdp, LinearMDP) and n_trajectories == 1 and bin_widths is None and by != "counts"
 
 
-def data_of(mdp, n_trajectories, beta, penalty, bin_widths, by, features, horizon, rng):
+def data_of(
+    mdp: Any,
+    n_trajectories: Any,
+    beta: Any,
+    penalty: Any,
+    bin_widths: Any,
+    by: Any,
+    features: Any,
+    horizon: Any,
+    rng: Any,
+) -> Any:
     """What is kept of the trajectories: of a LinearMDP its sums, of an environment its transitions."""
     if isinstance(mdp, LinearMDP):
         if features is not None or horizon is not None:
@@ -61,7 +87,7 @@ def data_of(mdp, n_trajectories, beta, penalty, bin_widths, by, features, horizo
     return EnvData(mdp, features, horizon, n_trajectories, beta, penalty, rng)
 
 
-def check_time_limit(env, horizon):
+def check_time_limit(env: Any, horizon: Any) -> None:
     """Refuse an environment whose time limit is below the horizon: what comes after it stays optimistic for ever."""
     limit = getattr(getattr(env, "spec", None), "max_episode_steps", None)
     if limit is not None and limit < horizon:

@@ -1,15 +1,34 @@
 """Plain LSVI-UCB compiled by numba: what `r_lsvi_ucb(..., engine="numba")` runs."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from .._compiled import njit
 from .data import REFRESH
 
+if TYPE_CHECKING:
+    from typing import Any
+
 __all__ = ["plain_lsvi_ucb"]
 
 
 @njit()
-def plain_lsvi_ucb(flat, cumulative, first, rewards, start, beta, penalty, uniform, policies, optimistic, returns):
+def plain_lsvi_ucb(
+    flat: np.ndarray,
+    cumulative: np.ndarray,
+    first: np.ndarray,
+    rewards: np.ndarray,
+    start: np.ndarray,
+    beta: float,
+    penalty: float,
+    uniform: np.ndarray,
+    policies: np.ndarray,
+    optimistic: np.ndarray,
+    returns: np.ndarray,
+) -> None:
     """Fill `policies`, `optimistic` and `returns` as the numpy loop does, from the same uniform numbers.
 
     Parameters
@@ -104,7 +123,7 @@ def plain_lsvi_ucb(flat, cumulative, first, rewards, start, beta, penalty, unifo
 
 
 @njit()
-def regress(h, inverse, reward, following, value, weights):
+def regress(h: Any, inverse: Any, reward: Any, following: Any, value: Any, weights: Any) -> None:
     """Set weights[h] to the ridge solution on labels r + V_{h+1}(s')."""
     d = reward.shape[1]
     moment = reward[h].copy()

@@ -1,6 +1,9 @@
 """What R-LSVI-UCB keeps of its trajectories: sums on a finite model, transitions in an environment."""
 
+from __future__ import annotations
+
 import warnings
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -9,13 +12,16 @@ from ..features import rowwise_product
 from ..mdp.counts import multinomial_counts
 from ..mdp.linear_mdp import greedy_actions
 
+if TYPE_CHECKING:
+    from typing import Any
+
 __all__ = ["EnvData", "FiniteData", "bonus", "optimistic_q", "regularised"]
 
 #: Rank-one updates lose digits: the inverse is computed afresh after so many rounds.
 REFRESH = 256
 
 
-def bonus(phi, inverse, beta):
+def bonus(phi: np.ndarray, inverse: np.ndarray, beta: float) -> np.ndarray:
     """The exploration bonus beta * sqrt(phi' inverse phi), the same for a state alone and in a batch.
 
     Parameters
@@ -44,14 +50,14 @@ def bonus(phi, inverse, beta):
         return beta * np.sqrt(np.maximum(spread, 0)).reshape(phi.shape[:-1])
 
 
-def optimistic_q(phi, weights, inverse, beta, horizon):
+def optimistic_q(phi: Any, weights: Any, inverse: Any, beta: Any, horizon: Any) -> Any:
     """Optimistic values min(H, phi @ weights + bonus), shape (...)."""
     rows = phi.reshape(-1, phi.shape[-1])
     plain = rowwise_product(rows, weights[:, None]).reshape(phi.shape[:-1])
     return np.minimum(horizon, plain + bonus(phi, inverse, beta))
 
 
-def regularised(solver, gram, penalty, *moment):
+def regularised(solver: Any, gram: Any, penalty: Any, *moment) -> Any:
     """``solver(gram + penalty I, ...)``: its inverse, or the ridge weights on a moment."""
     system, noise = gram + penalty * np.eye(len(gram)), len(gram) * np.finfo(float).eps
     if penalty < noise * system.diagonal().max():
@@ -69,7 +75,9 @@ class FiniteData:
     regression and the bonus at every size of M.
     """
 
-    def __init__(self, mdp, n_trajectories, by, rank_one, beta, penalty, rng):
+    def __init__(
+        self, mdp: Any, n_trajectories: Any, by: Any, rank_one: Any, beta: Any, penalty: Any, rng: Any
+    ) -> None:
         horizon, d = mdp.horizon, mdp.dim
         self.mdp, self.size, self.by, self.rank_one, self.rng = mdp, n_trajectories, by, rank_one, rng
         self.beta, self.penalty = beta, penalty
@@ -84,7 +92,7 @@ class FiniteData:
         for h in range(horizon):
             self.set_stage(h, np.zeros(d))
 
-    def collect(self, t):
+    def collect(self, t: Any) -> Any:
         """Run M trajectories under the current policy and return their mean return."""
         if self.rank_one:
             return self._walk(t)
@@ -141,19 +149,19 @@ class FiniteData:
                 self.spread[h] -= scale * (self.flat @ move) ** 2
         return gain
 
-    def regress(self, h):
+    def regress(self, h: Any) -> Any:
         """Ridge weights at stage h on labels r + V_{h+1}(s'), unrounded."""
         moment = self.reward[h] + self.following[h] @ self.value[h + 1]
         if self.rank_one:
             return self.inverse[h] @ moment
         return regularised(np.linalg.solve, self.gram[h], self.penalty, moment)
 
-    def set_inverse(self, h, inverse):
+    def set_inverse(self, h: Any, inverse: Any) -> None:
         """Take another inverse Gram matrix for the bonus of stage h."""
         self.inverse[h] = inverse
         self.spread[h] = ((self.flat @ inverse) * self.flat).sum(axis=1)
 
-    def set_stage(self, h, weights):
+    def set_stage(self, h: Any, weights: Any) -> None:
         """Turn weights and spread into optimistic values, V_h and the greedy policy."""
         q = self.flat @ weights
         with np.errstate(over="ignore"):
@@ -163,11 +171,11 @@ class FiniteData:
         self.policy[h] = (q >= best[:, None] - 1e-9).argmax(axis=1)
         self.value[h] = np.maximum(best, 0)
 
-    def optimistic_value(self):
+    def optimistic_value(self) -> Any:
         """Estimate of the start value that the current policy maximises."""
         return float(self.mdp.start_probabilities @ self.value[0])
 
-    def finish(self):
+    def finish(self) -> None:
         """Nothing to say: every trajectory has H steps."""
 
 
@@ -177,7 +185,9 @@ class EnvData:
     rank_one = False
     policy = None
 
-    def __init__(self, env, features, horizon, n_trajectories, beta, penalty, rng):
+    def __init__(
+        self, env: Any, features: Any, horizon: Any, n_trajectories: Any, beta: Any, penalty: Any, rng: Any
+    ) -> None:
         self.env, self.features, self.horizon, self.size, self.rng = env, features, horizon, n_trajectories, rng
         self.beta, self.penalty = beta, penalty
         self.first = int(getattr(env.action_space, "start", 0))
@@ -208,7 +218,7 @@ class EnvData:
     def _q(self, h, phi):
         return optimistic_q(phi, self.weights[h], self.inverse[h], self.beta, self.horizon)
 
-    def collect(self, t):
+    def collect(self, t: Any) -> Any:
         """Run M episodes under the current policy and return their mean return."""
         total = 0.0
         self.starts.clear()
@@ -242,7 +252,7 @@ class EnvData:
         terminated, truncated = as_flags("terminated", terminated), as_flags("truncated", truncated)
         return observation, value.item(), bool(terminated), bool(truncated)
 
-    def regress(self, h):
+    def regress(self, h: Any) -> Any:
         """Ridge weights at stage h on labels r + V_{h+1}(s'), unrounded."""
         moment = self.reward[h].copy()
         if h + 1 < self.horizon and self.pairs[h]:
@@ -250,19 +260,19 @@ class EnvData:
             moment += np.array(self.pairs[h]).T @ value / self.size
         return regularised(np.linalg.solve, self.gram[h], self.penalty, moment)
 
-    def set_inverse(self, h, inverse):
+    def set_inverse(self, h: Any, inverse: Any) -> None:
         """Take another inverse Gram matrix for the bonus of stage h."""
         self.inverse[h] = inverse
 
-    def set_stage(self, h, weights):
+    def set_stage(self, h: Any, weights: Any) -> None:
         """Take the weights of stage h."""
         self.weights[h] = weights
 
-    def optimistic_value(self):
+    def optimistic_value(self) -> Any:
         """The same estimate, over the first states of the last round."""
         return float(np.maximum(self._q(0, np.array(self.starts)).max(axis=1), 0).mean())
 
-    def finish(self):
+    def finish(self) -> None:
         """Say so where cuts kept every episode from the later stages, whose values stay optimistic."""
         if self.cut > self.furthest:
             warnings.warn(

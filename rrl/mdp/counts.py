@@ -4,9 +4,18 @@ A sufficient statistic of n draws from a finite distribution is how often each v
 is one multinomial draw. It is drawn here down a binary tree of binomials.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from .._checks import check_rng
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["cumulative", "invert_cumulative", "multinomial_counts"]
 
@@ -41,7 +50,7 @@ def _limit_binomial(n, p, rng):
     return draw
 
 
-def _binomial(n, p, rng):
+def _binomial(n: np.ndarray, p: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     if n.dtype.kind == "i":
         return _exact_binomial(n, p, rng)
     big = n >= INT64_END
@@ -51,7 +60,7 @@ def _binomial(n, p, rng):
     return out
 
 
-def as_counts(name, counts):
+def as_counts(name: str, counts: ArrayLike) -> NDArray[np.int64] | NDArray[np.float64]:
     """Counts as int64 where every one fits, else as float64; anything but whole numbers >= 0 is refused."""
     array = np.asarray(counts)
     if array.dtype.kind == "O":
@@ -64,10 +73,10 @@ def as_counts(name, counts):
         raise ValueError(f"{name} must be whole numbers >= 0, got {array[index]} at index {index}")
     # As a Python int: compared as a float, 2^63 - 1 would be 2^63.
     fits = array.size == 0 or int(array.max()) < 2**63
-    return array.astype(np.int64 if fits else np.float64)
+    return array.astype(np.int64 if fits else np.float64)  # pyright: ignore[reportReturnType]
 
 
-def multinomial_counts(counts, probabilities, rng):
+def multinomial_counts(counts: ArrayLike, probabilities: ArrayLike, rng: np.random.Generator) -> np.ndarray:
     """How often each of m values comes out in n independent draws, for many rows at once.
 
     Counts below 2^63 (9.2e18) are exactly multinomial, up to the double arithmetic inside numpy's
@@ -115,7 +124,7 @@ def multinomial_counts(counts, probabilities, rng):
             level = np.hstack([level, np.zeros((rows, 1))])
         tree.append(level)
         level = level[:, ::2] + level[:, 1::2]
-    nodes = counts[:, None]
+    nodes: np.ndarray = counts[:, None]
     for level in reversed(tree):
         left, right = level[:, ::2], level[:, 1::2]
         # The less likely half is drawn: 1 - p would lose the digits of a small p.
@@ -127,7 +136,7 @@ def multinomial_counts(counts, probabilities, rng):
     return nodes[:, :m]
 
 
-def cumulative(chances):
+def cumulative(chances: Any) -> Any:
     """Cumulative probabilities along the last axis, exactly 1 from the last possible value on."""
     total = np.cumsum(chances, axis=-1)
     last = chances.shape[-1] - 1 - np.argmax(chances[..., ::-1] > 0, axis=-1)
@@ -135,7 +144,7 @@ def cumulative(chances):
     return total
 
 
-def invert_cumulative(table, row, uniform):
+def invert_cumulative(table: Any, row: Any, uniform: Any) -> Any:
     """Binary search in every row: how many cumulative probabilities are <= the uniform number."""
     position = np.zeros(len(row), dtype=np.int64)
     step = 1 << (table.shape[1].bit_length() - 1)

@@ -6,8 +6,10 @@
 environments and build them anew.
 """
 
+from __future__ import annotations
+
 import inspect
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -16,6 +18,9 @@ from .._extras import missing
 from ..packing import pack_array, unpack_array
 from . import instances
 from .linear_mdp import LinearMDP
+
+if TYPE_CHECKING:
+    from typing import Any
 
 try:
     import gymnasium
@@ -62,22 +67,23 @@ class LinearMDPEnv(gymnasium.Env):
 
     metadata: ClassVar = {"render_modes": []}
 
-    def __init__(self, mdp, render_mode=None, **parameters):
+    def __init__(self, mdp: Any, render_mode: None = None, **parameters) -> None:
         if render_mode is not None:
             raise ValueError(f"render_mode must be None, got {render_mode!r}")
         self.mdp = _model(mdp, parameters)
         self.render_mode = None
         self.observation_space = gymnasium.spaces.Discrete(self.mdp.n_states)
         self.action_space = gymnasium.spaces.Discrete(self.mdp.n_actions)
-        self._stage = self._state = None
+        self._stage: Any = None
+        self._state: Any = None
 
-    def reset(self, *, seed=None, options=None):
+    def reset(self, *, seed: Any = None, options: Any = None) -> Any:
         """Start an episode: the first state and ``{"stage": 0}``."""
         super().reset(seed=seed)
         self._stage, self._state = 0, int(self.mdp.sample_start(1, self.np_random)[0])
         return self._state, {"stage": 0}
 
-    def step(self, action):
+    def step(self, action: Any) -> Any:
         """Take an action: next state, reward, terminated at stage H, never truncated, the stage."""
         if self._stage is None or self._stage >= self.mdp.horizon:
             raise RuntimeError("call reset() before step(): no episode is running")
@@ -89,7 +95,7 @@ class LinearMDPEnv(gymnasium.Env):
         return self._state, reward, self._stage == self.mdp.horizon, False, {"stage": self._stage}
 
 
-def packed(mdp):
+def packed(mdp: Any) -> Any:
     """A model as plain JSON, exactly: what `LinearMDPEnv` builds it from."""
     return {name: pack_array(getattr(mdp, name)) for name in ("features", "measures", "rewards", "initial")}
 
@@ -114,7 +120,7 @@ def _model(mdp, parameters):
     return built
 
 
-def register():
+def register() -> None:
     """Register the named instances with Gymnasium under ``rrl/``; twice does no harm."""
     named = {
         "LinearMDP-v0": {},

@@ -1,10 +1,18 @@
 """Named linear MDPs: the class methods of :class:`rrl.LinearMDP` that build one; each passes Assumption 2.1."""
 
+from __future__ import annotations
+
 from numbers import Real
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .._checks import check_rng
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from numpy.typing import ArrayLike
 
 __all__ = [
     "boundary_lock",
@@ -19,7 +27,7 @@ __all__ = [
 ]
 
 
-def tabular(cls, transitions, rewards, initial):
+def tabular(cls, transitions: ArrayLike, rewards: ArrayLike, initial: ArrayLike) -> Any:
     """Any finite MDP as a linear one, with one-hot features: d = S A.
 
     Parameters
@@ -55,7 +63,7 @@ def tabular(cls, transitions, rewards, initial):
     return cls(features, transitions.reshape(horizon, dim, n_states), rewards.reshape(horizon, dim), initial)
 
 
-def simplex(cls, *, n_states, n_actions, dim, horizon, rng):
+def simplex(cls, *, n_states: int, n_actions: int, dim: int, horizon: int, rng: np.random.Generator) -> Any:
     """Random mixtures of d distributions; the first d pairs are the pure ones.
 
     Features lie in the probability simplex and contain its vertices, so the first d pairs are a
@@ -93,7 +101,7 @@ def simplex(cls, *, n_states, n_actions, dim, horizon, rng):
     return cls(features.reshape(n_states, n_actions, dim), measures, rewards, initial)
 
 
-def random(cls, *, n_states, n_actions, dim, horizon, rng):
+def random(cls, *, n_states: int, n_actions: int, dim: int, horizon: int, rng: np.random.Generator) -> Any:
     """A random linear MDP with signed features: a simplex instance in rotated coordinates.
 
     Parameters
@@ -120,7 +128,7 @@ def random(cls, *, n_states, n_actions, dim, horizon, rng):
     return cls(plain.features @ turn.T, np.matmul(turn, plain.measures), plain.rewards @ turn.T, plain.initial)
 
 
-def chain(cls, *, n_states, horizon, slip=0.1):
+def chain(cls, *, n_states: int, horizon: int, slip: float = 0.1) -> Any:
     """A line of states: action 0 goes left, 1 goes right, and with probability `slip` the other way.
 
     Staying at the far right pays 1 a step, going left at the far left pays 0.1; it starts at the left.
@@ -146,14 +154,14 @@ def chain(cls, *, n_states, horizon, slip=0.1):
     step = np.zeros((n_states, 2, n_states))
     states = np.arange(n_states)
     for action, move in enumerate((-1, 1)):
-        np.add.at(step, (states, action, np.clip(states + move, 0, n_states - 1)), 1 - slip)
-        np.add.at(step, (states, action, np.clip(states - move, 0, n_states - 1)), slip)
+        np.add.at(step, (states, action, np.clip(states + move, 0, n_states - 1)), 1 - slip)  # pyright: ignore[reportArgumentType]
+        np.add.at(step, (states, action, np.clip(states - move, 0, n_states - 1)), slip)  # pyright: ignore[reportArgumentType]
     rewards = np.zeros((n_states, 2))
     rewards[0, 0], rewards[-1] = 0.1, 1.0
     return _stationary(cls, step, rewards, horizon)
 
 
-def river_swim(cls, *, n_states=6, horizon=20):
+def river_swim(cls, *, n_states: int = 6, horizon: int = 20) -> Any:
     """RiverSwim (Strehl and Littman, 2008): action 1 swims against the current, action 0 drifts.
 
     Drifting moves one state left and pays 0.005 at the left bank. Swimming goes right, stays or is
@@ -189,7 +197,7 @@ def river_swim(cls, *, n_states=6, horizon=20):
     return _stationary(cls, step, rewards, horizon)
 
 
-def combination_lock(cls, *, horizon, n_actions, slip=0.1, rng):
+def combination_lock(cls, *, horizon: int, n_actions: int, slip: float = 0.1, rng: np.random.Generator) -> Any:
     """A lock of H tumblers: one action is right at each, any other jams it, and only the last pays.
 
     State i < H means that i tumblers are open, state H that the lock is jammed. The right action
@@ -236,7 +244,7 @@ def _stationary(cls, step, rewards, horizon):
     return tabular(cls, np.repeat(step[None], horizon, axis=0), np.repeat(rewards[None], horizon, axis=0), initial)
 
 
-def boundary_lock(cls, *, bin_width=0.1):
+def boundary_lock(cls, *, bin_width: float = 0.1) -> Any:
     """Counter-example of erratum E2 (H = 2): one re-read random string puts stage 0 on a cell boundary.
 
     With the core pairs (0, 0) and (0, 1), half the samples each, R-LSVI's stage-0 weight of
@@ -273,7 +281,7 @@ def boundary_lock(cls, *, bin_width=0.1):
     return cls(features, measures, rewards, [1.0, 0.0, 0.0])
 
 
-def steep_measure(cls, *, gap=0.01):
+def steep_measure(cls, *, gap: float = 0.01) -> Any:
     """Counter-example to Proposition 2.2 as printed: Assumption 2.1 holds, the weights are unbounded.
 
     Two actions whose features differ by `gap` in one coordinate lead to different states, so the
@@ -312,7 +320,7 @@ def steep_measure(cls, *, gap=0.01):
     return cls(features, measures, rewards, [1.0, 0.0])
 
 
-def faint_path(cls, *, horizon, penalty, margin=1e-9):
+def faint_path(cls, *, horizon: int, penalty: float, margin: float = 1e-9) -> Any:
     """Counter-example of erratum E7: ridge regression at `penalty` prefers a small reward to a rare way out.
 
     State 0 pays nothing, except for action 1, which pays b_h and stays. Action 2 leads to state 1,

@@ -1,7 +1,10 @@
 """Definition 2.1: finite linear Markov decision processes, exact values, sampling by draw and by count."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,13 +13,18 @@ from .._extras import missing
 from . import instances
 from .counts import as_counts, cumulative, invert_cumulative, multinomial_counts
 
+if TYPE_CHECKING:
+    from typing import Any
+
+    from numpy.typing import ArrayLike
+
 __all__ = ["LinearMDP", "Values", "greedy_actions"]
 
 #: Slack in the checks of Definition 2.1 and Assumption 2.1, for rounding error in given arrays.
 TOLERANCE = 1e-9
 
 
-def greedy_actions(q):
+def greedy_actions(q: ArrayLike) -> np.ndarray:
     """Greedy actions; ties go to the smallest index.
 
     Values within 1e-9 of the largest count as tied: numbers that are equal in theory but came out
@@ -125,7 +133,7 @@ class LinearMDP:
     steep_measure = classmethod(instances.steep_measure)
     faint_path = classmethod(instances.faint_path)
 
-    def __init__(self, features, measures, rewards, initial):
+    def __init__(self, features: ArrayLike, measures: ArrayLike, rewards: ArrayLike, initial: ArrayLike) -> None:
         given = {"features": features, "measures": measures, "rewards": rewards, "initial": initial}
         arrays = {name: np.array(as_float64(name, value)) for name, value in given.items()}
         self.features, self.measures, self.rewards, self.initial = arrays.values()
@@ -201,7 +209,7 @@ class LinearMDP:
         self.rewards_table = np.clip(table, 0, 1)
         self.start_probabilities = np.maximum(start, 0) / np.maximum(start, 0).sum()
 
-    def optimal_values(self):
+    def optimal_values(self) -> Values:
         """Optimal values and a greedy optimal policy by dynamic programming.
 
         Returns
@@ -211,7 +219,7 @@ class LinearMDP:
         """
         return self._backward(lambda h, q: greedy_actions(q))
 
-    def policy_values(self, policy):
+    def policy_values(self, policy: ArrayLike) -> Values:
         """Exact values of a policy by dynamic programming.
 
         Parameters
@@ -229,7 +237,7 @@ class LinearMDP:
     def _backward(self, choose):
         v = np.zeros((self.horizon + 1, self.n_states))
         q = np.empty((self.horizon, self.n_states, self.n_actions))
-        chosen = [None] * self.horizon
+        chosen: list[Any] = [None] * self.horizon
         for h in reversed(range(self.horizon)):
             q[h] = self.rewards_table[h] + self.transitions[h] @ v[h + 1]
             chosen[h] = choose(h, q[h])
@@ -251,7 +259,7 @@ class LinearMDP:
         _refuse(bad, lambda i: f"policy at stage h={i[0]}, state {i[1]} is no distribution: {policy[i]}")
         return policy
 
-    def policy_weights(self, policy):
+    def policy_weights(self, policy: ArrayLike) -> np.ndarray:
         """The weights w of Proposition 2.1, with Q_h(s, a) = features[s, a] @ w[h] for the policy.
 
         Parameters
@@ -266,7 +274,7 @@ class LinearMDP:
         v = self.policy_values(policy).v
         return self.rewards + np.einsum("hds,hs->hd", self.measures, v[1:])
 
-    def occupancy(self, policy):
+    def occupancy(self, policy: ArrayLike) -> np.ndarray:
         """How often a policy visits each pair: exact probabilities at every stage.
 
         Parameters
@@ -290,16 +298,16 @@ class LinearMDP:
         return visits
 
     @cached_property
-    def cumulative(self):
+    def cumulative(self) -> Any:
         """Cumulative transition probabilities, exactly 1 from the last possible state on."""
         return cumulative(self.transitions)
 
     @cached_property
-    def cumulative_start(self):
+    def cumulative_start(self) -> Any:
         """Cumulative probabilities of the first state."""
         return cumulative(self.start_probabilities)
 
-    def sample(self, h, s, a, rng):
+    def sample(self, h: int, s: ArrayLike, a: ArrayLike, rng: np.random.Generator) -> Any:
         """Draw next states.
 
         Parameters
@@ -327,12 +335,12 @@ class LinearMDP:
         out = invert_cumulative(table, row, rng.random(row.size)).reshape(s.shape)
         return int(out) if out.ndim == 0 else out
 
-    def sample_start(self, n, rng):
+    def sample_start(self, n: Any, rng: Any) -> Any:
         """Draw `n` initial states: ndarray of int64, shape (n,)."""
         check_rng(rng)
         return invert_cumulative(self.cumulative_start[None], np.zeros(n, dtype=np.int64), rng.random(n))
 
-    def sample_counts(self, h, counts, rng):
+    def sample_counts(self, h: int, counts: ArrayLike, rng: np.random.Generator) -> np.ndarray:
         """Draw how often each next state follows, for given numbers of visits.
 
         Exactly the law of that many independent draws for counts below 2^63 (9.2e18), at a cost that
@@ -353,7 +361,7 @@ class LinearMDP:
             int64, or float64 where a count does not fit one.
         """
         check_rng(rng)
-        counts = as_counts("counts", counts)
+        counts = np.asarray(as_counts("counts", counts))
         if counts.shape != (self.n_states, self.n_actions):
             raise ValueError(f"counts must have shape {(self.n_states, self.n_actions)}, got {counts.shape}")
         visited = np.nonzero(counts)
@@ -361,12 +369,12 @@ class LinearMDP:
         out[visited] = multinomial_counts(counts[visited], self.transitions[h][visited], rng)
         return out
 
-    def start_counts(self, n, rng):
+    def start_counts(self, n: Any, rng: Any) -> Any:
         """Draw how often each state comes first in `n` episodes: ndarray, shape (S,)."""
         check_rng(rng)
         return multinomial_counts([n], self.start_probabilities[None], rng)[0]
 
-    def as_gymnasium(self):
+    def as_gymnasium(self) -> Any:
         """View as a Gymnasium environment: Discrete observations and actions, episodes of H steps.
 
         Returns
@@ -381,6 +389,6 @@ class LinearMDP:
             raise missing("experiments", "as_gymnasium needs Gymnasium") from error
         from .environments import packed
 
-        env = gymnasium.make("rrl.mdp.environments:rrl/LinearMDP-v0", mdp=self).unwrapped
+        env: Any = gymnasium.make("rrl.mdp.environments:rrl/LinearMDP-v0", mdp=self).unwrapped
         env.spec.kwargs = {"mdp": packed(self)}
         return env

@@ -1,8 +1,14 @@
 """How far independently trained policies agree (Section 6.2, Figure 2), beyond ties and chance."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = [
     "ActionAgreement",
@@ -62,7 +68,7 @@ class ActionAgreement:
     majority: float
 
 
-def action_agreement(actions, states=None):
+def action_agreement(actions: np.ndarray, states: np.ndarray | None = None) -> ActionAgreement:
     """Agreement of the actions that runs choose in the same states.
 
     The mean is the pairwise agreement of Section 6.2; between two policies it equals what d3rlpy's
@@ -134,7 +140,7 @@ def _codes(q, grid_step):
     return np.floor(q / q.dtype.type(grid_step) + q.dtype.type(0.5)) if grid_step else q
 
 
-def tied(q, grid_step=0.0):
+def tied(q: np.ndarray, grid_step: float = 0.0) -> np.ndarray:
     """Whether several actions share the largest rounded Q-value.
 
     Parameters
@@ -159,7 +165,7 @@ def tied(q, grid_step=0.0):
     return (codes == codes.max(-1, keepdims=True)).sum(-1) > 1
 
 
-def rounded_actions(q, grid_step=0.0, tie_break="first", seed=0):
+def rounded_actions(q: np.ndarray, grid_step: float = 0.0, tie_break: str = "first", seed: int = 0) -> np.ndarray:
     """Greedy actions of rounded Q-values under one of three tie-breaks.
 
     Parameters
@@ -200,7 +206,7 @@ def rounded_actions(q, grid_step=0.0, tie_break="first", seed=0):
     return np.where(codes == codes.max(-1, keepdims=True), priority, -1).argmax(-1)
 
 
-def action_gaps(q):
+def action_gaps(q: Any) -> Any:
     """Largest minus second largest Q-value, shape (..., A) to (...).
 
     Examples
@@ -213,7 +219,7 @@ def action_gaps(q):
     return top[..., -1] - top[..., -2]
 
 
-def agreement_by_gap(actions, q, n_bins=5):
+def agreement_by_gap(actions: np.ndarray, q: np.ndarray, n_bins: int = 5) -> tuple:
     """Agreement on states of small and of large action gap.
 
     Parameters
@@ -247,7 +253,9 @@ def agreement_by_gap(actions, q, n_bins=5):
     )
 
 
-def bootstrap_interval(pairwise, *, confidence=0.95, n_resamples=10_000, seed=0):
+def bootstrap_interval(
+    pairwise: np.ndarray, *, confidence: float = 0.95, n_resamples: int = 10_000, seed: int = 0
+) -> tuple[float, float]:
     """Percentile interval of the mean pairwise agreement, resampling runs.
 
     A run drawn twice is not compared with itself; resamples of a single run are dropped. With few
@@ -285,7 +293,7 @@ def bootstrap_interval(pairwise, *, confidence=0.95, n_resamples=10_000, seed=0)
     return float(low), float(high)
 
 
-def agreement_report(q, grid_step=0.0, seed=0):
+def agreement_report(q: np.ndarray, grid_step: float = 0.0, seed: int = 0) -> dict:
     """How much of the agreement of R runs is more than ties and chance.
 
     Parameters
@@ -322,7 +330,7 @@ def agreement_report(q, grid_step=0.0, seed=0):
     [0.88, 0.93, 0.33]
     """
     actions, ties = rounded_actions(q, grid_step), tied(q, grid_step)
-    unique = ~ties.any(0)
+    unique = np.asarray(~ties.any(0))
     usual = action_agreement(actions)
     independent = action_agreement(rounded_actions(q, grid_step, "independent", seed))
     return {

@@ -1,12 +1,18 @@
 """Atari games as a pool of environments, and whole games played greedily."""
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from rrl._checks import check_integer, check_integers
 from rrl._extras import missing
 from rrl.pqn.config import Step
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 __all__ = ["AtariPool", "GameTracker", "Games", "action_names", "play"]
 
@@ -31,7 +37,7 @@ PREPROCESSING = {
 }
 
 
-def action_names(game):
+def action_names(game: Any) -> Any:
     """Names of a game's actions, in the order of their numbers.
 
     Examples
@@ -48,7 +54,7 @@ def action_names(game):
         raise missing("experiments", "Atari needs ale-py") from error
     ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)  # else it greets on standard error
     emulator = ale_py.ALEInterface()
-    emulator.loadROM(ale_py.roms.get_rom_path(GAMES[game]))
+    emulator.loadROM(ale_py.roms.get_rom_path(GAMES[game]))  # pyright: ignore[reportAttributeAccessIssue]
     return [action.name.lower() for action in emulator.getMinimalActionSet()]
 
 
@@ -78,10 +84,10 @@ class GameTracker:
     False nan
     """
 
-    def __init__(self, n):
+    def __init__(self, n: int) -> None:
         self.totals, self.over = np.zeros(n), np.zeros(n, dtype=bool)
 
-    def step(self, reward, terminated, truncated, lives):
+    def step(self, reward: Any, terminated: Any, truncated: Any, lives: Any) -> Any:
         """Return (valid, score) of a step; a game is over at its last life, or when it is cut."""
         valid = ~self.over
         self.totals = np.where(valid, self.totals + reward, 0.0)
@@ -123,7 +129,7 @@ class AtariPool:
     [0]
     """
 
-    def __init__(self, game, n, n_threads=0):
+    def __init__(self, game: str, n: int, n_threads: int = 0) -> None:
         if game not in GAMES:
             raise ValueError(f"game must be one of {sorted(GAMES)}, got {game!r}")
         check_integer(1, n=n)
@@ -133,11 +139,11 @@ class AtariPool:
         except ImportError as error:
             raise missing("experiments", "Atari needs ale-py") from error
         self._pool = AtariVectorEnv(GAMES[game], n, num_threads=n_threads, autoreset_mode="NextStep", **PREPROCESSING)
-        self.n_actions = int(self._pool.single_action_space.n)
+        self.n_actions = int(self._pool.single_action_space.n)  # pyright: ignore[reportAttributeAccessIssue]
         self.observation_shape = self._pool.single_observation_space.shape
         self._n, self._tracker, self._played = n, None, None
 
-    def reset(self, seeds):
+    def reset(self, seeds: Any) -> Any:
         """Start every game; seeds are non-negative 31-bit integers, one an environment."""
         # What ale-py is not given a valid number for, it draws or waits for; it checks nothing.
         seeds = check_integers("seeds", seeds, self._n, 2**31)
@@ -145,7 +151,7 @@ class AtariPool:
         self._seeds, self._played = seeds.astype(np.int64), []
         return self._pool.reset(seed=self._seeds)[0]
 
-    def step(self, actions):
+    def step(self, actions: Any) -> Any:
         """Play one action in every game."""
         actions = check_integers("actions", actions, self._n, self.n_actions)
         if self._tracker is None:
@@ -158,14 +164,14 @@ class AtariPool:
         valid, score = self._tracker.step(reward, terminated, truncated, info["lives"])
         return Step(observation, reward, terminated, truncated & ~terminated, valid, score)
 
-    def state(self):
+    def state(self) -> Any:
         """Seeds and actions since `reset`; None before it, and once playing them again would take too long."""
         if self._played is None:
             return None
         played = np.stack(self._played) if self._played else np.zeros((0, self._n), np.uint8)
         return {"seeds": self._seeds, "actions": played}
 
-    def load_state(self, state):
+    def load_state(self, state: Any) -> None:
         """Play again what `state` gave: the same frames, bit for bit, at the emulator's speed."""
         self.reset(state["seeds"])
         for actions in state["actions"]:
@@ -180,7 +186,9 @@ class Games(NamedTuple):
     actions: list
 
 
-def play(policy, env, seeds, *, max_steps=27_000, patience=1_000):
+def play(
+    policy: Callable[..., Any], env: Any, seeds: np.ndarray, *, max_steps: int = 27_000, patience: int = 1_000
+) -> Games:
     """Play one whole game in every environment of a pool.
 
     A game is cut, with the score it has, after `max_steps` steps, or after `patience` steps without

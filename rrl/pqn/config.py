@@ -1,11 +1,16 @@
 """Settings of a PQN run, and what a pool of environments has to offer."""
 
+from __future__ import annotations
+
 from dataclasses import asdict, dataclass
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
 from rrl._checks import as_float64, check_choice, check_fraction, check_integer, check_non_negative, check_positive
+
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = ["PQNConfig", "Step", "VectorEnv"]
 
@@ -32,16 +37,16 @@ class VectorEnv(Protocol):
     n_actions: int
     observation_shape: tuple
 
-    def reset(self, seeds):
+    def reset(self, seeds: Any) -> None:
         """Start every environment; seeds are 31-bit integers. Gives observations, uint8."""
 
-    def step(self, actions):
+    def step(self, actions: Any) -> None:
         """Take one action in every environment. Gives a `Step`."""
 
-    def state(self):
+    def state(self) -> None:
         """All state as a dict of arrays, or None."""
 
-    def load_state(self, state):
+    def load_state(self, state: Any) -> None:
         """Go on from what `state` gave."""
 
 
@@ -141,11 +146,11 @@ class PQNConfig:
         ):
             check_choice(name, given[name], allowed)
 
-    def settings(self):
+    def settings(self) -> Any:
         """Plain dict of all settings, as records hold it: without `precision` where it is float32, as older ones."""
         return {k: v for k, v in asdict(self).items() if (k, v) != ("precision", "float32")}
 
     @property
-    def n_iterations(self):
+    def n_iterations(self) -> Any:
         """Number of whole iterations in `total_steps`."""
         return self.total_steps // (self.n_envs * self.n_steps)

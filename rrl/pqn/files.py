@@ -1,9 +1,16 @@
 """Tensors on disk: a file is whole and what was written, or it is refused."""
 
+from __future__ import annotations
+
 import hashlib
 import json
+from typing import TYPE_CHECKING
 
 from rrl._files import write_durably
+
+if TYPE_CHECKING:
+    import os
+    from typing import Any
 
 __all__ = ["DamagedFile", "load_tensors", "save_tensors"]
 
@@ -22,7 +29,7 @@ def _digest(tensors, header):
     return digest.hexdigest()
 
 
-def save_tensors(path, tensors, header):
+def save_tensors(path: str | os.PathLike, tensors: Any, header: dict) -> None:
     """Write tensors and plain JSON with a digest of both (safetensors, no pickle): beside, flushed, then renamed.
 
     Parameters
@@ -38,7 +45,7 @@ def save_tensors(path, tensors, header):
     write_durably(path, save(tensors, metadata={"rrl": text, "sha256": _digest(tensors, text)}))
 
 
-def load_tensors(path):
+def load_tensors(path: Any) -> Any:
     """What `save_tensors` wrote.
 
     Returns

@@ -1,12 +1,18 @@
 """MinAtar (Young and Tian 2019) as a pool of environments, millions of steps a second on one core."""
 
+from __future__ import annotations
+
 from numbers import Real
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rrl._checks import check_integer, check_integers
 from rrl._extras import missing
 from rrl.pqn.config import Step
+
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = ["PLANES", "MinAtarPool", "action_names"]
 
@@ -60,7 +66,9 @@ class MinAtarPool:
     ([False, False], [nan, nan])
     """
 
-    def __init__(self, game, n, *, sticky_action_prob=0.1, difficulty_ramping=True, max_steps=0):
+    def __init__(
+        self, game: str, n: int, *, sticky_action_prob: float = 0.1, difficulty_ramping: bool = True, max_steps: int = 0
+    ) -> None:
         if game not in GAMES:
             raise ValueError(f"game must be one of {GAMES}, got {game!r}")
         check_integer(1, n=n)
@@ -77,11 +85,11 @@ class MinAtarPool:
         self.n_actions, self.observation_shape = len(actions), (channels, 10, 10)
         self._actions = np.array(actions, dtype=np.int8)
         self._sticky, self._ramping, self._limit = float(sticky_action_prob), bool(difficulty_ramping), max_steps
-        self._games = np.zeros(n, dtype=COMMON + fields)
+        self._games: Any = np.zeros(n, dtype=COMMON + fields)
         self._games["over"], self._started = True, False
         self._planes = np.zeros((n, channels, 100), dtype=np.uint8)
 
-    def reset(self, seeds):
+    def reset(self, seeds: Any) -> Any:
         """Start every game; seeds are non-negative 31-bit integers, one an environment."""
         games = self._games
         seeds = check_integers("seeds", seeds, len(games), 2**31)
@@ -90,7 +98,7 @@ class MinAtarPool:
         games["over"] = self._started = True
         return self.step(np.zeros(len(games), dtype=np.int64)).observation
 
-    def step(self, actions):
+    def step(self, actions: Any) -> Any:
         """Play one action in every game."""
         games = self._games
         actions = check_integers("actions", actions, len(games), self.n_actions)
@@ -106,13 +114,13 @@ class MinAtarPool:
         score = np.where(games["over"], games["total"], np.nan)
         return Step(self._planes.reshape(-1, *self.observation_shape).copy(), reward, ended, cut, valid, score)
 
-    def state(self):
+    def state(self) -> Any:
         """Everything that a game in play depends on, as a dict of arrays."""
         games = {name: self._games[name].copy() for name in self._games.dtype.names}
         # Not every file format for tensors has unsigned 64-bit integers.
         return games | {"random": games["random"].view(np.int64), "planes": self._planes.copy()}
 
-    def load_state(self, state):
+    def load_state(self, state: Any) -> None:
         """Go on from what `state` gave."""
         own = self.state()
         for name, array in own.items():
@@ -125,7 +133,7 @@ class MinAtarPool:
         self._started = True
 
 
-def action_names(game):
+def action_names(game: Any) -> Any:
     """Names of a game's actions, in the order of their numbers.
 
     Raises
@@ -150,7 +158,7 @@ def action_names(game):
     return [ACTIONS[action] for action in KERNELS[game][2]]
 
 
-def splitmix64(seeds):
+def splitmix64(seeds: Any) -> Any:
     """First output of SplitMix64 for each seed: seeds that lie side by side give unrelated states."""
     z = seeds.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

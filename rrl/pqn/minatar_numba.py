@@ -5,10 +5,17 @@ cell 10 y + x lies in column x and row y from the top. Random numbers are drawn 
 the `minatar` package draws them, so that both can be fed the same numbers.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numba import config
 
 from rrl._compiled import njit
+
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = ["ACTIONS", "COMMON", "KERNELS"]
 
@@ -21,7 +28,7 @@ S11, S27, S30, S31, S32 = (np.uint64(bits) for bits in (11, 27, 30, 31, 32))
 
 
 @njit()
-def bits(g):  # pragma: no cover (compiled)
+def bits(g: Any) -> Any:  # pragma: no cover (compiled)
     """64 random bits of one environment: SplitMix64."""
     g.random += WEYL
     z = g.random
@@ -31,19 +38,19 @@ def bits(g):  # pragma: no cover (compiled)
 
 
 @njit()
-def uniform(g):  # pragma: no cover (compiled)
+def uniform(g: Any) -> Any:  # pragma: no cover (compiled)
     """A number in [0, 1), a multiple of 2^-53."""
     return np.float64(bits(g) >> S11) * 2.0**-53
 
 
 @njit()
-def below(g, k):  # pragma: no cover (compiled)
+def below(g: Any, k: Any) -> Any:  # pragma: no cover (compiled)
     """An integer in 0..k-1; its chance is off by less than 2^-32."""
     return np.int64(((bits(g) >> S32) * np.uint64(k)) >> S32)
 
 
 @njit()
-def sticky_action(g, action, sticky):  # pragma: no cover (compiled)
+def sticky_action(g: Any, action: Any, sticky: Any) -> Any:  # pragma: no cover (compiled)
     """The action, or with chance `sticky` the one taken last, which outlives the game."""
     if uniform(g) < sticky:
         action = g.last
@@ -51,7 +58,7 @@ def sticky_action(g, action, sticky):  # pragma: no cover (compiled)
     return action
 
 
-def stepper(start, play):
+def stepper(start: Any, play: Any) -> Any:
     """Compile one step of every environment of a game from its two functions."""
 
     @njit(nogil=True)
@@ -68,7 +75,7 @@ def stepper(start, play):
         with np.errstate(over="ignore"):
             step(games.view(np.recarray), *others)
 
-    return interpreted if config.DISABLE_JIT else step
+    return interpreted if config.DISABLE_JIT else step  # pyright: ignore[reportAttributeAccessIssue]
 
 
 # Breakout: channels paddle, ball, trail, bricks
@@ -77,7 +84,7 @@ BREAKOUT = [(name, "i1") for name in ("x", "y", "dx", "dy", "paddle")] + [("stru
 
 
 @njit()
-def start_breakout(g, planes):  # pragma: no cover (compiled)
+def start_breakout(g: Any, planes: Any) -> None:  # pragma: no cover (compiled)
     right = below(g, 2)
     g.x, g.y, g.paddle, g.struck = 9 * right, 3, 4, False
     g.dx, g.dy = 1 - 2 * right, 1
@@ -87,7 +94,7 @@ def start_breakout(g, planes):  # pragma: no cover (compiled)
 
 
 @njit()
-def play_breakout(g, planes, action, ramping):  # pragma: no cover (compiled)
+def play_breakout(g: Any, planes: Any, action: Any, ramping: Any) -> Any:  # pragma: no cover (compiled)
     bricks = planes[3]
     reward, ended, struck = 0, False, False
     if action == LEFT:
@@ -133,7 +140,7 @@ SPACE_INVADERS = [
 
 
 @njit()
-def start_space_invaders(g, planes):  # pragma: no cover (compiled)
+def start_space_invaders(g: Any, planes: Any) -> None:  # pragma: no cover (compiled)
     g.cannon, g.heading, g.pace, g.pace_timer = 5, -1, 12, 12
     g.alien_shot_timer, g.shot_timer = 10, 0
     planes[:] = 0
@@ -143,13 +150,13 @@ def start_space_invaders(g, planes):  # pragma: no cover (compiled)
 
 
 @njit()
-def new_wave(aliens):  # pragma: no cover (compiled)
+def new_wave(aliens: Any) -> None:  # pragma: no cover (compiled)
     for row in range(4):
         aliens[10 * row + 2 : 10 * row + 8] = 1
 
 
 @njit()
-def march(g, aliens):  # pragma: no cover (compiled)
+def march(g: Any, aliens: Any) -> Any:  # pragma: no cover (compiled)
     """Move the aliens one cell; whether they turn while one is in the lowest row, which ends the game."""
     edge = 0 if g.heading < 0 else 9
     if aliens[edge::10].any():
@@ -173,7 +180,7 @@ def march(g, aliens):  # pragma: no cover (compiled)
 
 
 @njit()
-def alien_fires(g, aliens, bullets):  # pragma: no cover (compiled)
+def alien_fires(g: Any, aliens: Any, bullets: Any) -> None:  # pragma: no cover (compiled)
     """A bullet at the lowest alien of the column nearest to the cannon; the left one of two."""
     for distance in range(10):
         for x in (g.cannon - distance, g.cannon + distance):
@@ -185,7 +192,7 @@ def alien_fires(g, aliens, bullets):  # pragma: no cover (compiled)
 
 
 @njit()
-def play_space_invaders(g, planes, action, ramping):  # pragma: no cover (compiled)
+def play_space_invaders(g: Any, planes: Any, action: Any, ramping: Any) -> Any:  # pragma: no cover (compiled)
     aliens, own, theirs = planes[1], planes[4], planes[5]
     if action == FIRE and g.shot_timer == 0:
         own[90 + g.cannon] = 1
@@ -243,7 +250,7 @@ ASTERIX += [(name, "i1", (8,)) for name in ("x", "heading", "gold")]
 
 
 @njit()
-def start_asterix(g, planes):  # pragma: no cover (compiled)
+def start_asterix(g: Any, planes: Any) -> None:  # pragma: no cover (compiled)
     g.player_x, g.player_y = 5, 5
     g.spawn_pace, g.spawn_timer, g.move_pace, g.move_timer = 10, 10, 5, 5
     g.ramp_timer, g.level = 100, 0
@@ -253,7 +260,7 @@ def start_asterix(g, planes):  # pragma: no cover (compiled)
 
 
 @njit()
-def spawn_asterix(g):  # pragma: no cover (compiled)
+def spawn_asterix(g: Any) -> Any:  # pragma: no cover (compiled)
     """Something enters a free row, from the side and of the kind that chance says."""
     rightward, gold = uniform(g) < 1 / 2, uniform(g) < 1 / 3
     free = 0
@@ -271,7 +278,7 @@ def spawn_asterix(g):  # pragma: no cover (compiled)
 
 
 @njit()
-def meet(g):  # pragma: no cover (compiled)
+def meet(g: Any) -> Any:  # pragma: no cover (compiled)
     """Reward and end from what lies in the player's cell."""
     k = g.player_y - 1
     if g.heading[k] == 0 or g.x[k] != g.player_x:
@@ -283,7 +290,7 @@ def meet(g):  # pragma: no cover (compiled)
 
 
 @njit()
-def play_asterix(g, planes, action, ramping):  # pragma: no cover (compiled)
+def play_asterix(g: Any, planes: Any, action: Any, ramping: Any) -> Any:  # pragma: no cover (compiled)
     if g.spawn_timer == 0:
         spawn_asterix(g)
         g.spawn_timer = g.spawn_pace

@@ -6,16 +6,22 @@ not round them have no ties. Pixels 0 to 255 are exact in bfloat16: their scale 
 Channels come last in memory, the order in which these products are fastest.
 """
 
+from __future__ import annotations
+
 import functools
 import platform
 import warnings
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = ["has_bfloat16", "laid_out", "pixels", "q_values", "usable"]
 
 
 @functools.cache
-def has_bfloat16():
+def has_bfloat16() -> Any:
     """Whether this processor multiplies bfloat16 numbers; False where the system (not Linux) does not tell."""
     import torch
 
@@ -29,7 +35,7 @@ def has_bfloat16():
     return bool(flags & wanted) and torch.backends.mkldnn.is_available()
 
 
-def usable(precision, device):
+def usable(precision: Any, device: Any) -> Any:
     """The precision that a run can have on a device of torch; a warning where it is not the one asked for."""
     if precision == "float32" or (device.type == "cpu" and has_bfloat16()):
         return precision
@@ -38,14 +44,14 @@ def usable(precision, device):
     return "float32"
 
 
-def pixels(observations):
+def pixels(observations: Any) -> Any:
     """Observations of one run, uint8 (B, channels, height, width), as bfloat16 (B, height, width, channels)."""
     import torch
 
     return observations.permute(0, 2, 3, 1).contiguous().to(torch.bfloat16)
 
 
-def laid_out(p, architecture):
+def laid_out(p: Any, architecture: Any) -> Any:
     """One run's float32 parameters as the products take them.
 
     Parameters
@@ -75,7 +81,7 @@ def laid_out(p, architecture):
     return laid
 
 
-def q_values(laid, x, architecture):
+def q_values(laid: Any, x: Any, architecture: Any) -> Any:
     """Q-values of one run.
 
     Parameters

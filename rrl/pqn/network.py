@@ -5,18 +5,24 @@ runs is initialised, clipped and optimised by a few array operations; a run's ou
 own row only.
 """
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rrl._extras import missing
 from rrl.pqn import mixed
 
+if TYPE_CHECKING:
+    from typing import Any
+
 __all__ = ["Architecture", "StackedQNetwork", "greedy_actions", "quantise"]
 
 
-def require_torch():
+def require_torch() -> Any:
     """Import torch, or say which extra brings it."""
     try:
         import torch
@@ -99,7 +105,15 @@ class StackedQNetwork:
     (2, 7, 3)
     """
 
-    def __init__(self, n_runs, observation_shape, n_actions, architecture=None, conv="loop", precision="float32"):
+    def __init__(
+        self,
+        n_runs: int,
+        observation_shape: Any,
+        n_actions: int,
+        architecture: Architecture | None = None,
+        conv: str = "loop",
+        precision: str = "float32",
+    ) -> None:
         if conv not in ("loop", "patches", "grouped"):
             raise ValueError(f"conv must be 'loop', 'patches' or 'grouped', got {conv!r}")
         if precision not in ("float32", "bfloat16"):
@@ -131,7 +145,7 @@ class StackedQNetwork:
         if norm:
             self.shapes[f"{name}.scale"] = self.shapes[f"{name}.shift"] = norm
 
-    def initial(self, generators):
+    def initial(self, generators: Any) -> Any:
         """Orthogonal weights with gain sqrt 2 (head included), zero biases, LayerNorm scales 1.
 
         Parameters
@@ -155,12 +169,12 @@ class StackedQNetwork:
             rows.append(np.concatenate(parts).astype(np.float32))
         return torch.from_numpy(np.stack(rows))
 
-    def parameters(self, theta):
+    def parameters(self, theta: Any) -> Any:
         """Name to tensor of shape (R, ...): views into the parameter matrix (R, P)."""
         parts = theta.split(self._sizes, dim=1)
         return {name: part.view(-1, *shape) for (name, shape), part in zip(self.shapes.items(), parts, strict=True)}
 
-    def at_rest(self, theta):
+    def at_rest(self, theta: Any) -> Any:
         """Parameters for `values`, laid out for many calls with few observations, without gradients."""
         p = self.parameters(theta.detach())
         if self.precision == "bfloat16":
@@ -189,7 +203,7 @@ class StackedQNetwork:
         """
         return self.values(self.parameters(theta), observations)
 
-    def values(self, p, observations):
+    def values(self, p: Any, observations: Any) -> Any:
         """Q-values, for callers that keep the parameters' tensors over several calls.
 
         Parameters
@@ -267,7 +281,7 @@ def _norm(x, p, name):
     return torch.addcmul(p[f"{name}.shift"][:, None], x, p[f"{name}.scale"][:, None]).relu()
 
 
-def quantise(q, step):
+def quantise(q: Any, step: float | np.ndarray) -> Any:
     """Round Q-values to the nearest multiple of `step`, halves upwards.
 
     Section 6.2 rounds outputs to a fixed grid that contains zero; every half-way value goes up, and
@@ -291,15 +305,15 @@ def quantise(q, step):
     >>> quantise(np.array([-0.6, -0.2, 0.19, 0.2, 0.5]), 0.4).round(6).tolist()
     [-0.4, 0.0, 0.0, 0.4, 0.4]
     """
-    xp = np if isinstance(q, np.ndarray | float) else require_torch()
-    step = xp.asarray(step, dtype=q.dtype) if xp is np else xp.as_tensor(step, dtype=q.dtype, device=q.device)
+    xp: Any = np if isinstance(q, np.ndarray | float) else require_torch()
+    step = xp.asarray(step, dtype=q.dtype) if xp is np else xp.as_tensor(step, dtype=q.dtype, device=q.device)  # pyright: ignore[reportAttributeAccessIssue]
     rounding = step > 0
     width = xp.where(rounding, step, xp.ones_like(step))
     # + 0 turns a minus zero into zero.
     return xp.where(rounding, xp.floor(q / width + 0.5) * width + 0.0, q)
 
 
-def greedy_actions(q, priority=None):
+def greedy_actions(q: Any, priority: Any = None) -> Any:
     """Maximising actions, ties broken by `priority`, or by the lowest index.
 
     Parameters
@@ -323,6 +337,6 @@ def greedy_actions(q, priority=None):
     """
     if priority is None:
         return q.argmax(-1)
-    xp = np if isinstance(q, np.ndarray) else require_torch()
-    best = q.max(-1, keepdims=True) if xp is np else q.amax(-1, keepdim=True)
+    xp: Any = np if isinstance(q, np.ndarray) else require_torch()
+    best = q.max(-1, keepdims=True) if xp is np else q.amax(-1, keepdim=True)  # pyright: ignore[reportAttributeAccessIssue]
     return xp.where(q == best, priority, -1.0).argmax(-1)

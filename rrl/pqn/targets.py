@@ -1,9 +1,16 @@
 """Targets and schedules of PQN; they work on numpy arrays and torch tensors alike."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from rrl._checks import as_flags, as_float64, check_finite, check_fraction, check_sums
 from rrl.pqn.network import require_torch
+
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = ["linear_schedule", "q_lambda_targets", "td_target"]
 
@@ -39,7 +46,9 @@ def _on_cpu(value):
     return value.detach().cpu().double().numpy() if hasattr(value, "detach") else np.asarray(value)
 
 
-def td_target(reward, next_value, terminated, truncated, gamma):
+def td_target(
+    reward: float | np.ndarray, next_value: float | np.ndarray, terminated: Any, truncated: Any, gamma: float
+) -> Any:
     """One-step target: a real end has no future, a time limit keeps it.
 
     Parameters
@@ -76,7 +85,15 @@ def td_target(reward, next_value, terminated, truncated, gamma):
     return float(target) if np.ndim(target) == 0 and not hasattr(target, "detach") else target
 
 
-def q_lambda_targets(rewards, next_values, terminated, truncated, gamma, q_lambda, trace_through_ends=False):
+def q_lambda_targets(
+    rewards: np.ndarray,
+    next_values: np.ndarray,
+    terminated: np.ndarray,
+    truncated: np.ndarray,
+    gamma: float,
+    q_lambda: float,
+    trace_through_ends: bool = False,
+) -> Any:
     """Q(lambda) targets of Gallici et al. (2025), by backward recursion over T steps.
 
     ``G_t = r_t + gamma (lambda G_{t+1} + (1 - lambda) max_a Q(s_{t+1}, a))``, where a real end drops
@@ -133,7 +150,7 @@ def q_lambda_targets(rewards, next_values, terminated, truncated, gamma, q_lambd
     return targets[::-1]
 
 
-def linear_schedule(start, end, duration, step):
+def linear_schedule(start: float, end: float, duration: float, step: float) -> float:
     """A straight line from `start` to `end` over `duration` steps, then constant.
 
     Parameters

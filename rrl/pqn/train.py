@@ -6,6 +6,8 @@ numbers of a run come from generators of its own, so a run does not depend on wh
 (up to float noise of batched products).
 """
 
+from __future__ import annotations
+
 import dataclasses
 import json
 import math
@@ -14,6 +16,7 @@ import sys
 import time
 import uuid
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,13 +27,18 @@ from rrl.pqn.network import Architecture, StackedQNetwork, greedy_actions, quant
 from rrl.pqn.targets import linear_schedule, q_lambda_targets
 from rrl.randomness import shared_uniform
 
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable
+    from typing import Any
+
 __all__ = ["Trainer", "train"]
 
 STREAMS = ("init", "explore", "shuffle", "ties", "env")
 PER_RUN = ("weight_decay", "grid_step", "round_acting", "round_targets", "round_loss", "tie_break")
 
 
-def run_generators(seed):
+def run_generators(seed: Any) -> Any:
     """The named generators of one run: children of one seed, none of which pads into another."""
     return {name: np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(k,))) for k, name in enumerate(STREAMS)}
 
@@ -81,7 +89,16 @@ class Trainer:
     (True, 16, (2, 1729444))
     """
 
-    def __init__(self, runs, make_env, *, architecture=None, device="cpu", conv=None, shared_seed=0):
+    def __init__(
+        self,
+        runs: Any,
+        make_env: Callable[..., Any],
+        *,
+        architecture: Architecture | None = None,
+        device: str = "cpu",
+        conv: str | None = None,
+        shared_seed: int = 0,
+    ) -> None:
         torch = require_torch()
         self.seeds, self.configs = [s for s, _ in runs], [c for _, c in runs]
         self.config = c = self.configs[0]
@@ -122,7 +139,7 @@ class Trainer:
         seeds = np.concatenate([g["env"].integers(2**31 - 1, size=n) for g in self.generators])
         return self.env.reset(seeds).reshape(self.n_runs, n, *self.env.observation_shape)
 
-    def step_count(self):
+    def step_count(self) -> Any:
         """Environment steps done by each run."""
         return self.iteration * self.config.n_envs * self.config.n_steps
 
@@ -178,7 +195,7 @@ class Trainer:
         values = quantise(q, target).amax(-1)
         return torch.from_numpy(actions).to(self.device), torch.from_numpy(seen).to(self.device), values, ties
 
-    def iterate(self):
+    def iterate(self) -> None:
         """One iteration: act, compute targets, update."""
         torch, c, r, began = require_torch(), self.config, self.n_runs, time.process_time()
         actions, (rewards, ended, cut, valid), values, ties = self._act()
@@ -196,7 +213,7 @@ class Trainer:
             for index in order.split(size // c.n_minibatches, dim=1):
                 seen = [own.index_select(0, row) for own, row in zip(self._buffer, index)]
                 seen = seen if self.network.precision == "bfloat16" else torch.stack(seen)
-                total += self._update(seen, *(x[rows, index] for x in flat), rate)
+                total += self._update(seen, *(x[rows, index] for x in flat), rate)  # pyright: ignore[reportCallIssue]
         self.iteration += 1
         loss = (total / (c.epochs * c.n_minibatches)).tolist()
         if not all(map(math.isfinite, loss)):
@@ -232,7 +249,7 @@ class Trainer:
         self.theta.addcdiv_(first, root, value=-rate * correction / (1 - b1**self.updates))
         return losses.detach()
 
-    def save(self, path):
+    def save(self, path: Any) -> None:
         """Write a checkpoint that `load` can check (see `rrl.pqn.files`)."""
         torch, environment = require_torch(), self.env.state()
         tensors = {"theta": self.theta, "moments": self.moments}
@@ -250,7 +267,7 @@ class Trainer:
     def _identity(self):
         return [[seed, c.settings()] for seed, c in zip(self.seeds, self.configs, strict=True)]
 
-    def load(self, path):
+    def load(self, path: Any) -> None:
         """Go on from a checkpoint of the same runs.
 
         Bit for bit where the environments' state could be saved; otherwise they are restarted from
@@ -297,7 +314,15 @@ def _go_on(trainer, checkpoint):
         print(f"{error}; it is now {aside.name}, and its training begins anew", file=sys.stderr)
 
 
-def train(trainer, *, checkpoint=None, every=120.0, deadline=math.inf, after=None, progress=False):
+def train(
+    trainer: Trainer,
+    *,
+    checkpoint: str | os.PathLike | None = None,
+    every: float = 120.0,
+    deadline: float = math.inf,
+    after: Callable[..., Any] | None = None,
+    progress: bool = False,
+) -> bool:
     """Run a trainer to its end, or to a deadline.
 
     Parameters

@@ -1,5 +1,7 @@
 """How far two exploration bonuses are apart, sharper than Lemma D.2 where the algorithm uses it (chapter 12)."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from .rounding import check_positive
@@ -7,7 +9,7 @@ from .rounding import check_positive
 __all__ = ["bonus_difference_bound", "bonus_ratio_limits"]
 
 
-def bonus_ratio_limits(kappa, *, projected=True):
+def bonus_ratio_limits(kappa: float, *, projected: bool = True) -> tuple[float, float]:
     """Smallest and largest ratio of two bonuses whose matrices differ by at most kappa lambda.
 
     In place of Lemma D.2's difference, which is large where both bonuses are. After the projection of
@@ -40,7 +42,7 @@ def bonus_ratio_limits(kappa, *, projected=True):
     return (1 + kappa) ** -0.5, (1 + kappa) ** 0.5 if projected else (1 - kappa) ** -0.5
 
 
-def bonus_difference_bound(gap, penalty):
+def bonus_difference_bound(gap: float, penalty: float) -> float:
     """How far two bonuses of a unit vector differ when both matrices are at least lambda I: gap / (2 lambda^(3/2)).
 
     Linear in the gap, where Lemma D.2 has its square root, and without the lemma's condition gap < lambda.

@@ -5,13 +5,19 @@ permutohedra. ``bin_width`` means the same for both schemes: no estimate moves b
 sqrt(d) bin_width / 2, and there are estimates that do.
 """
 
+from __future__ import annotations
+
 from functools import lru_cache
 from math import lgamma, log, pi
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import gammaln
 
 from .._checks import check_choice, check_positive, check_size
+
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = [
     "cell_inradius",
@@ -25,7 +31,7 @@ __all__ = [
 SCHEMES = ("grid", "lattice")
 
 
-def lattice_scale(d, bin_width):
+def lattice_scale(d: int, bin_width: float) -> float:
     """Length s by which the projected integers are multiplied: sqrt(3 (d + 1) / (d + 2)) bin_width.
 
     The covering radius of the unscaled lattice is sqrt(d (d + 2) / (12 (d + 1))), so that of the
@@ -59,7 +65,7 @@ def _log_choices(n):
     return i, gammaln(n + 1) - gammaln(i + 1) - gammaln(n - i + 1)
 
 
-def cell_surface(d, bin_width, scheme="grid"):
+def cell_surface(d: int, bin_width: float, scheme: str = "grid") -> float:
     """Surface of a cell over its volume.
 
     Grid: 2 d / bin_width. Lattice, with n = d + 1 and s of :func:`lattice_scale`:
@@ -96,7 +102,7 @@ def cell_surface(d, bin_width, scheme="grid"):
     return float(n / lattice_scale(d, bin_width) * np.exp(faces).sum())
 
 
-def cell_inradius(d, bin_width, scheme="grid"):
+def cell_inradius(d: int, bin_width: float, scheme: str = "grid") -> float:
     """Radius of the largest ball in a cell: alpha / 2, for the lattice sqrt(3 d / (d + 2)) alpha / 2.
 
     Parameters
@@ -124,7 +130,7 @@ def cell_inradius(d, bin_width, scheme="grid"):
     return float(bin_width / 2 if scheme == "grid" else lattice_scale(d, bin_width) * np.sqrt(d / (d + 1)) / 2)
 
 
-def cut_rate(d, bin_width, scheme="grid", direction="uniform"):
+def cut_rate(d: int, bin_width: float, scheme: str = "grid", direction: str = "uniform") -> float:
     """Chance that two estimates are rounded differently, over their distance.
 
     For a difference of any length the chance is at most the distance times the rate of its direction
@@ -160,7 +166,7 @@ def cut_rate(d, bin_width, scheme="grid", direction="uniform"):
     return surface / (2 * np.sqrt(d)).item() if direction == "worst" else surface * shadow(d) / d
 
 
-def shadow(d):
+def shadow(d: Any) -> Any:
     """Volume of the unit ball in d - 1 dimensions over that in d, half the mean of sum_i abs(u_i) over unit vectors."""
     return float(np.exp(lgamma(d / 2 + 1) - lgamma((d + 1) / 2) - log(pi) / 2))
 
@@ -178,7 +184,7 @@ def _permutohedron_moment(n):
     return float(moments[n])
 
 
-def rounding_rms_error(d, bin_width, scheme="grid"):
+def rounding_rms_error(d: int, bin_width: float, scheme: str = "grid") -> float:
     """Root mean square of the rounding error, which is uniform in the cell whatever the estimate.
 
     Grid: sqrt(d / 12) bin_width. Lattice: by cutting the cell into pyramids over its faces, each a
@@ -211,7 +217,7 @@ def rounding_rms_error(d, bin_width, scheme="grid"):
     return lattice_scale(d, bin_width) * _permutohedron_moment(int(d) + 1) ** 0.5 / (d + 1)
 
 
-def lattice_rows(d, error="worst"):
+def lattice_rows(d: int, error: str = "worst") -> float:
     """Rows that the lattice needs for the same rho, over those of the grid.
 
     The distance of two runs falls like 1 / sqrt(N), so this is the square of the ratio of the cut

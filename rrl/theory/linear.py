@@ -1,5 +1,7 @@
 """The bounds of Section 3: Theorem 3.1 (ridge), Theorem 3.2 (fixed design), Theorem 3.3 (second moments)."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from .._checks import check_positive, check_version
@@ -16,7 +18,7 @@ __all__ = [
 ]
 
 
-def ridge_bin_width(d, epsilon, delta, rho, version="corrected"):
+def ridge_bin_width(d: int, epsilon: float, delta: float, rho: float, version: str = "corrected") -> float:
     """Bin width alpha of Algorithm 2 (Theorem 3.1).
 
     Printed: d eps / (d^{3/2} + rho'). Corrected: twice that, which spends all of eps instead of half
@@ -49,7 +51,7 @@ def ridge_bin_width(d, epsilon, delta, rho, version="corrected"):
     return float(printed if version == "printed" else 2 * printed)
 
 
-def ridge_weight_bound(label_bound, penalty):
+def ridge_weight_bound(label_bound: float, penalty: float) -> float:
     """Largest norm of a ridge solution in average form: Y / (2 sqrt(lambda)) (erratum E14).
 
     The paper takes a supremum over norm(theta) <= B although its ridge problem is unconstrained; this
@@ -77,7 +79,16 @@ def ridge_weight_bound(label_bound, penalty):
     return float(label_bound / (2 * np.sqrt(penalty)))
 
 
-def ridge_sample_size(d, epsilon, delta, rho, penalty, label_bound=1.0, weight_bound=None, version="corrected"):
+def ridge_sample_size(
+    d: int,
+    epsilon: float,
+    delta: float,
+    rho: float,
+    penalty: float,
+    label_bound: float = 1.0,
+    weight_bound: float | None = None,
+    version: str = "corrected",
+) -> float:
     """Samples N that Theorem 3.1 asks for.
 
     Printed (last line of its proof): 25 (B+Y)^2 d^3 log(2/delta) / (lambda eps rho')^2. Corrected:
@@ -121,7 +132,7 @@ def ridge_sample_size(d, epsilon, delta, rho, penalty, label_bound=1.0, weight_b
     return float(25 * root**2 * np.log(2 / delta))
 
 
-def fixed_design_penalty(epsilon, k, theta_norm):
+def fixed_design_penalty(epsilon: float, k: float, theta_norm: float) -> float:
     """The penalty of Theorem 3.2, lambda = eps^2 / (4 k norm(theta*)^2).
 
     Parameters
@@ -149,8 +160,16 @@ def fixed_design_penalty(epsilon, k, theta_norm):
 
 
 def fixed_design_sample_size(
-    d, k, epsilon, delta, rho, theta_norm=1.0, label_bound=1.0, weight_bound=None, version="corrected"
-):
+    d: int,
+    k: float,
+    epsilon: float,
+    delta: float,
+    rho: float,
+    theta_norm: float = 1.0,
+    label_bound: float = 1.0,
+    weight_bound: float | None = None,
+    version: str = "corrected",
+) -> float:
     """Samples N of Theorem 3.2: Theorem 3.1 at accuracy eps/2 and the penalty of the theorem.
 
     Printed: 1600 (B+Y)^2 d^3 k^2 norm(theta*)^4 log(2/delta) / (eps^6 rho'^2), the exponents of the
@@ -187,7 +206,7 @@ def fixed_design_sample_size(
     return ridge_sample_size(d, epsilon / 2, delta, rho, penalty, label_bound, weight_bound, version)
 
 
-def second_moment_bin_width(d, epsilon, delta, rho, version="corrected"):
+def second_moment_bin_width(d: int, epsilon: float, delta: float, rho: float, version: str = "corrected") -> float:
     """Bin width alpha of Algorithm 3 (Theorem 3.3).
 
     Printed: d^2 eps / (d^3 + rho'). Corrected: twice that (erratum E15).
@@ -219,7 +238,9 @@ def second_moment_bin_width(d, epsilon, delta, rho, version="corrected"):
     return float(printed if version == "printed" else 2 * printed)
 
 
-def second_moment_sample_size(d, epsilon, delta, rho, t=1, version="corrected"):
+def second_moment_sample_size(
+    d: int, epsilon: float, delta: float, rho: float, t: int = 1, version: str = "corrected"
+) -> float:
     """Samples N = t M that Theorem 3.3 asks for, M of each of t distributions.
 
     Printed (last line of its proof): M = 8 t d^8 log(2 d^2/delta) / (eps rho')^2. Corrected:

@@ -3,11 +3,17 @@
 Sizes beyond the range of a float are available as base-10 logarithms.
 """
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
 
 from .._checks import check_positive, check_version
 from .linear import fixed_design_penalty, ridge_bin_width, ridge_sample_size
 from .rounding import slack
+
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = [
     "bellman_loss_bound",
@@ -19,7 +25,7 @@ __all__ = [
 ]
 
 
-def value_weight_bound(d, H, h=0, version="printed"):
+def value_weight_bound(d: int, H: int, h: int = 0, version: str = "printed") -> float:
     """Proposition 2.2: bound on the norm of a policy's weights at stage h.
 
     Printed: 2 H sqrt(d). Sharp: (H - h) sqrt(d), reached by one-hot features and rewards of 1. Both
@@ -53,7 +59,7 @@ def value_weight_bound(d, H, h=0, version="printed"):
     return (2 * H if version == "printed" else H - h) * math.sqrt(d)
 
 
-def bellman_loss_bound(H, epsilon, version="corrected"):
+def bellman_loss_bound(H: int, epsilon: float, version: str = "corrected") -> float:
     """Lemma C.1: loss of the greedy policy whose Bellman residuals are at most epsilon everywhere.
 
     Printed: 2 H^2 eps. Corrected (sharper and tight): 2 H eps, the residuals of the optimal and of
@@ -91,7 +97,7 @@ def _lsvi_accuracy(H, epsilon, version):
     return epsilon / (2 * H ** (1 if version == "sharp" else 2))
 
 
-def lsvi_penalty(d, k, H, epsilon, version="corrected"):
+def lsvi_penalty(d: int, k: float, H: int, epsilon: float, version: str = "corrected") -> float:
     """The penalty of Algorithm 4, lambda = accuracy^2 / (4 k norm(w)^2) with norm(w) <= 2 H sqrt(d).
 
     Printed: accuracy = eps, lambda = eps^2 / (16 k d H^2). Corrected: the accuracy of one stage,
@@ -126,7 +132,7 @@ def lsvi_penalty(d, k, H, epsilon, version="corrected"):
     return fixed_design_penalty(epsilon if version == "printed" else accuracy, k, value_weight_bound(d, H))
 
 
-def lsvi_weight_bound(d, k, H, epsilon, version="corrected"):
+def lsvi_weight_bound(d: Any, k: Any, H: Any, epsilon: Any, version: str = "corrected") -> float:
     """The paper's B in Theorem 4.1, 2 H / sqrt(lambda): printed 8 sqrt(k d) H^2 / eps.
 
     Parameters
@@ -147,7 +153,7 @@ def lsvi_weight_bound(d, k, H, epsilon, version="corrected"):
     return 2 * H / math.sqrt(lsvi_penalty(d, k, H, epsilon, version))
 
 
-def lsvi_bin_width(d, H, epsilon, delta, rho, version="corrected"):
+def lsvi_bin_width(d: int, H: int, epsilon: float, delta: float, rho: float, version: str = "corrected") -> float:
     """Bin width of the ridge regressions in Algorithm 4, with rho / H and delta / H for each stage.
 
     Printed: ridge accuracy eps / (2 H^2) and the printed alpha. Corrected: half of it, as Theorem 3.2
@@ -179,7 +185,18 @@ def lsvi_bin_width(d, H, epsilon, delta, rho, version="corrected"):
     return ridge_bin_width(d, accuracy / 2, delta / H, rho / H)
 
 
-def lsvi_sample_size(d, k, H, epsilon, delta, rho, version="corrected", *, per_stage=False, log10=False):
+def lsvi_sample_size(
+    d: int,
+    k: float,
+    H: int,
+    epsilon: float,
+    delta: float,
+    rho: float,
+    version: str = "corrected",
+    *,
+    per_stage: bool = False,
+    log10: bool = False,
+) -> float:
     """Samples N = H M of Theorem 4.1.
 
     Printed (the proof's last line with Theorem 3.1's constant 25):
@@ -229,13 +246,13 @@ def lsvi_sample_size(d, k, H, epsilon, delta, rho, version="corrected", *, per_s
     return as_bound(digits + (0 if per_stage else math.log10(H)), log10)
 
 
-def ridge_digits(d, epsilon, delta, rho, penalty, size):
+def ridge_digits(d: Any, epsilon: Any, delta: Any, rho: Any, penalty: Any, size: Any) -> Any:
     """log10 of the corrected :func:`ridge_sample_size` with B + Y = size, free of overflow."""
     unit = ridge_sample_size(d, 1.0, delta, rho, 1.0, label_bound=0.5, weight_bound=0.5)
     return math.log10(unit) + 2 * (math.log10(size) - math.log10(penalty) - math.log10(epsilon))
 
 
-def as_bound(digits, as_digits_of):
+def as_bound(digits: Any, as_digits_of: Any) -> Any:
     if as_digits_of:
         return digits
     if digits > 308:

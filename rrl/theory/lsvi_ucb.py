@@ -3,14 +3,20 @@
 Sizes beyond the range of a float are available as base-10 logarithms.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from decimal import Decimal
 from math import log, log1p, log10, sqrt
+from typing import TYPE_CHECKING
 
 from .._checks import check_positive, check_probability, check_version
 from .linear import ridge_bin_width, second_moment_bin_width, second_moment_sample_size
 from .lsvi import as_bound, ridge_digits
 from .rounding import slack
+
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = [
     "UCBParameters",
@@ -26,7 +32,7 @@ __all__ = [
 GRAM_ACCURACIES = ("printed", "corrected", "lemma D.3", "both conversions")
 
 
-def jin_beta(d, H, K, p, c=1.0):
+def jin_beta(d: int, H: int, K: int, p: float, c: float = 1.0) -> float:
     """Bonus width of plain LSVI-UCB (Jin et al., 2020), c d H sqrt(log(2 d K H / p)).
 
     Parameters
@@ -53,7 +59,7 @@ def jin_beta(d, H, K, p, c=1.0):
     return c * d * H * sqrt(log(2 * d * K * H / p))
 
 
-def bonus_gap_bound(gap, penalty, version="corrected"):
+def bonus_gap_bound(gap: float, penalty: float, version: str = "corrected") -> float:
     """Lemma D.2: how far two Mahalanobis norms of a unit vector differ when the matrices differ by `gap`.
 
     Printed: sqrt(gap / (lambda - gap)), false for lambda < 0.0361 also where both matrices are at
@@ -85,7 +91,7 @@ def bonus_gap_bound(gap, penalty, version="corrected"):
     return sqrt(gap / ((penalty if version == "corrected" else 1) * (penalty - gap)))
 
 
-def gram_accuracy(penalty, beta, H, epsilon, version="corrected"):
+def gram_accuracy(penalty: float, beta: float, H: int, epsilon: float, version: str = "corrected") -> float:
     """Lemma D.3: accuracy of the second moment for which the bonus errs by at most eps / (beta H).
 
     Printed: lambda (eps / (beta H))^2 / 2. Corrected: lambda^2 (eps / (beta H))^2 / 2 (erratum E6).
@@ -116,7 +122,7 @@ def gram_accuracy(penalty, beta, H, epsilon, version="corrected"):
     return penalty ** (2 if version == "corrected" else 1) * (epsilon / (beta * H)) ** 2 / 2
 
 
-def elliptical_potential_bound(d, H, T, M, penalty):
+def elliptical_potential_bound(d: float, H: float, T: float, M: float, penalty: float) -> float:
     """Lemma D.5: bound M H sqrt(T (1 + 1/lambda) d log((lambda + T) / lambda)) on the sum of the norms.
 
     Parameters
@@ -140,7 +146,17 @@ def elliptical_potential_bound(d, H, T, M, penalty):
     return M * H * sqrt(T * (1 + 1 / penalty) * d * log((penalty + T) / penalty))
 
 
-def ucb_gap_bound(d, H, T, M, beta, penalty, delta, delta_w=0.0, bonus_gap=0.0):
+def ucb_gap_bound(
+    d: float,
+    H: float,
+    T: float,
+    M: float,
+    beta: float,
+    penalty: float,
+    delta: float,
+    delta_w: float = 0.0,
+    bonus_gap: float = 0.0,
+) -> float:
     """The bound on the mixture's value gap in the proof of Theorem 4.2, its O() replaced by constants.
 
     4 beta H sqrt((1 + 1/lambda) d log((lambda + T) / lambda) / T) + sqrt(2 H^3 L / (T M)) +
@@ -177,7 +193,7 @@ def ucb_gap_bound(d, H, T, M, beta, penalty, delta, delta_w=0.0, bonus_gap=0.0):
     return potential + (sqrt(H**3) + H) * noise + 2 * H * (beta * bonus_gap + delta_w)
 
 
-def ucb_chain(d, H, epsilon, rho, log_term, gram="printed"):
+def ucb_chain(d: float, H: float, epsilon: float, rho: float, log_term: float, gram: str = "printed") -> dict:
     """The parameters of Algorithm 5 as printed, every hidden constant 1: arithmetic on any kind of number.
 
     Parameters
@@ -260,12 +276,14 @@ class UCBParameters:
     log10_total: float
 
     @property
-    def n_trajectories(self):
+    def n_trajectories(self) -> Any:
         """M as a float; an OverflowError where it does not fit one."""
         return as_bound(self.log10_n_trajectories, False)
 
 
-def ucb_parameters(d, H, epsilon, delta, rho, version="corrected", *, beta=None):
+def ucb_parameters(
+    d: int, H: int, epsilon: float, delta: float, rho: float, version: str = "corrected", *, beta: float | None = None
+) -> UCBParameters:
     """All parameters of Algorithm 5 (Theorem 4.2).
 
     Printed: :func:`ucb_chain`, with delta_est = delta / (T H). Corrected: T rounds such that half of
@@ -306,7 +324,7 @@ def ucb_parameters(d, H, epsilon, delta, rho, version="corrected", *, beta=None)
         slack(rho, delta)
         if beta is not None:
             raise ValueError("beta is d H in the printed version")
-        exact = ucb_chain(*(Decimal(x) for x in (d, H, epsilon, rho)), Decimal(1 / delta).ln())
+        exact = ucb_chain(*(Decimal(x) for x in (d, H, epsilon, rho)), Decimal(1 / delta).ln())  # pyright: ignore[reportCallIssue]
         n_rounds, delta_gram, rho_est = (float(exact[name]) for name in ("T", "delta_gram", "rho_est"))
         delta_w, delta_est = epsilon / H, delta / (n_rounds * H)
         digits = float(exact["M"].log10())

@@ -1,10 +1,18 @@
 """The bounds of Section 2.2 (Definition 2.2, Lemma 2.1)."""
 
+from __future__ import annotations
+
 from numbers import Real
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .._checks import check_positive, check_probability, check_version
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from numpy.typing import ArrayLike
 
 __all__ = [
     "disagreement_probability",
@@ -14,7 +22,7 @@ __all__ = [
 ]
 
 
-def slack(rho, delta):
+def slack(rho: float, delta: float) -> float:
     """The share of rho that is left for rounding, rho' = rho - 2 delta (erratum E9).
 
     Both runs may miss their accuracy event, each with probability delta; only the rest of rho pays
@@ -49,7 +57,7 @@ def slack(rho, delta):
     return rest
 
 
-def rounding_error_bound(d1, d2, bin_width):
+def rounding_error_bound(d1: int, d2: int, bin_width: float) -> float:
     """Lemma 2.1: the Frobenius distance from a d1 x d2 matrix to its rounding, sqrt(d1 d2) alpha / 2.
 
     Parameters
@@ -74,7 +82,9 @@ def rounding_error_bound(d1, d2, bin_width):
     return float(np.sqrt(d1 * d2) * bin_width / 2)
 
 
-def rounding_disagreement_bound(d1, d2, distance, bin_width, version="corrected"):
+def rounding_disagreement_bound(
+    d1: int, d2: int, distance: float, bin_width: float, version: str = "corrected"
+) -> float:
     """Lemma 2.1: bound on the probability that two matrices are rounded differently.
 
     Printed: d1 d2 Delta / alpha. Corrected (sharper): sqrt(d1 d2) Delta / alpha, by the union bound
@@ -112,7 +122,7 @@ def rounding_disagreement_bound(d1, d2, distance, bin_width, version="corrected"
     return float(factor * distance / bin_width)
 
 
-def disagreement_probability(differences, bin_width):
+def disagreement_probability(differences: ArrayLike, bin_width: ArrayLike) -> Any:
     """The exact law behind Lemma 2.1: Pr[codes differ] = 1 - prod(1 - min(1, abs(delta_i) / alpha)).
 
     Parameters

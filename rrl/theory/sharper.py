@@ -3,13 +3,18 @@
 Each holds for every distribution that meets the paper's assumption, with every constant explicit.
 """
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from .._checks import check_positive, check_probability
 from .lattice import cell_surface
 from .linear import ridge_weight_bound
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 __all__ = [
     "SamplePlan",
@@ -39,7 +44,9 @@ class SamplePlan(NamedTuple):
     bin_width: float
 
 
-def ridge_disagreement_bound(d, n_samples, bin_width, penalty, label_bound=1.0):
+def ridge_disagreement_bound(
+    d: int, n_samples: float, bin_width: float, penalty: float, label_bound: float = 1.0
+) -> float:
     """Bound on the probability that two rounded ridge regressions differ, sqrt(2 d) Y / (alpha lambda sqrt(N)).
 
     From the mean distance of two estimates, so it needs neither B nor delta.
@@ -70,7 +77,9 @@ def ridge_disagreement_bound(d, n_samples, bin_width, penalty, label_bound=1.0):
     return float(np.sqrt(2 * d / n_samples) * label_bound / (bin_width * penalty))
 
 
-def ridge_error_bound(n_samples, delta, penalty, label_bound=1.0, target_norm=None):
+def ridge_error_bound(
+    n_samples: float, delta: float, penalty: float, label_bound: float = 1.0, target_norm: float | None = None
+) -> float:
     """Distance of ridge weights to their target that is exceeded with probability at most delta.
 
     (Y + (norm(theta) + Y) sqrt(2 log(1/delta))) / (lambda sqrt(N)) with theta the target: the gradient
@@ -113,7 +122,16 @@ def _fewer_cuts(d, scheme):
     return cell_surface(d, 1.0, scheme) / cell_surface(d, 1.0)
 
 
-def ridge_plan(d, epsilon, delta, rho, penalty, label_bound=1.0, target_norm=None, scheme="grid"):
+def ridge_plan(
+    d: int,
+    epsilon: float,
+    delta: float,
+    rho: float,
+    penalty: float,
+    label_bound: float = 1.0,
+    target_norm: float | None = None,
+    scheme: str = "grid",
+) -> SamplePlan:
     """Samples and bin width for both promises of Theorem 3.1, without its uniform convergence.
 
     The smallest N for which some width alpha has sqrt(d) alpha / 2 + :func:`ridge_error_bound` <= eps
@@ -159,7 +177,7 @@ def ridge_plan(d, epsilon, delta, rho, penalty, label_bound=1.0, target_norm=Non
     return SamplePlan(float(root**2), float(apart / root))
 
 
-def second_moment_disagreement_bound(d, n_samples, bin_width, t=1):
+def second_moment_disagreement_bound(d: int, n_samples: float, bin_width: float, t: int = 1) -> float:
     """Bound on the probability that two runs of Algorithm 3 differ, sqrt(d (d + 3) / (2 N)) t / alpha.
 
     From the mean Frobenius distance of two estimates, at most sqrt(2 / N) t, and from the triangle that
@@ -191,7 +209,7 @@ def second_moment_disagreement_bound(d, n_samples, bin_width, t=1):
     return float(np.sqrt(d * (d + 3) / (2 * n_samples)) * t / bin_width)
 
 
-def second_moment_error_bound(n_samples, delta, t=1):
+def second_moment_error_bound(n_samples: float, delta: float, t: int = 1) -> float:
     """Frobenius distance to the second moment exceeded with probability at most delta.
 
     t (1 + sqrt(log(1/delta))) / sqrt(N): the entries of x x' share one unit of length, so the
@@ -221,7 +239,9 @@ def second_moment_error_bound(n_samples, delta, t=1):
     return float(t * (1 + np.sqrt(np.log(1 / delta))) / np.sqrt(n_samples))
 
 
-def second_moment_plan(d, epsilon, delta, rho, t=1, scheme="grid"):
+def second_moment_plan(
+    d: int, epsilon: float, delta: float, rho: float, t: int = 1, scheme: str = "grid"
+) -> SamplePlan:
     """Samples and bin width for both promises of Theorem 3.3, of order d^4 instead of d^8.
 
     The smallest N for which some width alpha has d alpha / 2 + :func:`second_moment_error_bound` <= eps
@@ -260,7 +280,7 @@ def second_moment_plan(d, epsilon, delta, rho, t=1, scheme="grid"):
     return SamplePlan(float(root**2), float(apart / root))
 
 
-def design_plan(d, k, epsilon, delta, rho, label_bound=1.0):
+def design_plan(d: int, k: float, epsilon: float, delta: float, rho: float, label_bound: float = 1.0) -> SamplePlan:
     """Samples and bin width for Theorem 3.2's promise by least squares in the design's coordinates.
 
     N = max(2 k d^3 Y^2 / (eps rho)^2, 4 k d Y^2 (1 + sqrt(2 log(1/delta)))^2 / eps^2) with
@@ -294,7 +314,7 @@ def design_plan(d, k, epsilon, delta, rho, label_bound=1.0):
     return SamplePlan(float(noise * max(2 * d**2 / rho**2, 4 * tail)), float(epsilon / np.sqrt(d)))
 
 
-def unequal_bin_widths(spread, bin_width):
+def unequal_bin_widths(spread: ArrayLike, bin_width: float) -> np.ndarray:
     """One bin width for each entry, for the fewest disagreements at a given rounding error.
 
     alpha_i is proportional to spread_i^(1/3), scaled so that sum alpha_i^2 = d alpha^2: the worst

@@ -1,14 +1,19 @@
 """Stopping early: stages, their shares of rho, and radii that hold for every number of rows (chapter 12)."""
 
+from __future__ import annotations
+
 import math
 from numbers import Integral
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from .._checks import check_non_negative, check_positive, check_probability, check_size
 from .lattice import cell_surface
 from .sharper import ridge_disagreement_bound, ridge_weight_bound
+
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = [
     "StoppingStages",
@@ -35,7 +40,7 @@ class StoppingStages(NamedTuple):
     miss: float
 
 
-def stopping_stages(n_last, n_first, rho, early=0.1, ratio=4):
+def stopping_stages(n_last: float, n_first: float, rho: float, early: float = 0.1, ratio: int = 4) -> StoppingStages:
     """Stages from `n_first` rows or a little more up to `n_last`, and the failure probability of each radius.
 
     Two runs differ with probability at most 2 miss (stages - 1), which is early rho, plus what the
@@ -78,13 +83,13 @@ def stopping_stages(n_last, n_first, rho, early=0.1, ratio=4):
     )
 
 
-def check_ratio(ratio):
+def check_ratio(ratio: Any) -> None:
     """Refuse a ratio of stages that is no integer >= 2."""
     if not isinstance(ratio, Integral) or isinstance(ratio, bool) or ratio < 2:
         raise ValueError(f"ratio must be an integer of at least 2, got {ratio!r}")
 
 
-def mean_rows_bound(sizes, radii, d, bin_width, scheme="grid"):
+def mean_rows_bound(sizes: Any, radii: Any, d: int, bin_width: float, scheme: str = "grid") -> float:
     """Bound on the mean number of rows of a run that stops early.
 
     A ball of radius r around an estimate meets another cell with probability at most r times
@@ -122,7 +127,7 @@ def mean_rows_bound(sizes, radii, d, bin_width, scheme="grid"):
     return float(sizes[0] + np.diff(sizes) @ go_on)
 
 
-def mean_vector_radius(n_samples, delta, variance, size):
+def mean_vector_radius(n_samples: float, delta: float, variance: float, size: float) -> float:
     """Distance of a mean of independent vectors from its expectation, exceeded with probability at most delta.
 
     Bernstein's inequality in a Euclidean space of any dimension, after Pinelis:
@@ -156,7 +161,9 @@ def mean_vector_radius(n_samples, delta, variance, size):
     return float((tail + np.sqrt(tail**2 + 2 * n_samples * variance * log)) / n_samples)
 
 
-def ridge_gradient_radius(n_samples, delta, penalty, label_bound=1.0, target_norm=None):
+def ridge_gradient_radius(
+    n_samples: float, delta: float, penalty: float, label_bound: float = 1.0, target_norm: float | None = None
+) -> float:
     """Distance r such that ridge weights miss their target by (G + penalty I)^-1 v with norm(v) <= r.
 
     G is the Gram matrix of the same rows, which the run knows. :func:`mean_vector_radius` of
@@ -194,7 +201,15 @@ def ridge_gradient_radius(n_samples, delta, penalty, label_bound=1.0, target_nor
     return mean_vector_radius(n_samples, delta, label_bound**2, size)
 
 
-def ridge_last_stage(d, bin_width, rho, penalty, label_bound=1.0, scheme="grid", early=0.1):
+def ridge_last_stage(
+    d: int,
+    bin_width: float,
+    rho: float,
+    penalty: float,
+    label_bound: float = 1.0,
+    scheme: str = "grid",
+    early: float = 0.1,
+) -> tuple[float, float]:
     """Rows of the last stage, and rows without stopping, for ridge regression at a given bin width.
 
     A run that stops early publishes the target's cell, so the target and both estimates of the last

@@ -4,6 +4,8 @@ So it is sqrt(d / 12) alpha rather than sqrt(d) alpha / 2, adds to the error of 
 Pythagoras rather than by the triangle inequality, and is short along any direction fixed in advance.
 """
 
+from __future__ import annotations
+
 import numpy as np
 
 from .._checks import check_positive, check_probability, check_size
@@ -33,7 +35,7 @@ def _bernstein(mean, variance, largest, log):
     return mean + tail + np.sqrt(tail**2 + 2 * variance * log)
 
 
-def typical_rounding_error(d, delta, bin_width):
+def typical_rounding_error(d: int, delta: float, bin_width: float) -> float:
     """Norm that the rounding error of Algorithm 1 exceeds with probability at most delta.
 
     alpha sqrt(d / 12 + log(1/delta) / 18 + sqrt((log(1/delta) / 18)^2 + d log(1/delta) / 90)), and
@@ -66,7 +68,7 @@ def typical_rounding_error(d, delta, bin_width):
     return float(np.sqrt(min(square, d / 4)) * bin_width)
 
 
-def prediction_rounding_error(n_points, delta, bin_width):
+def prediction_rounding_error(n_points: int, delta: float, bin_width: float) -> float:
     """Largest abs(x'e) at `n_points` points of norm at most 1, exceeded with probability at most delta.
 
     alpha sqrt(log(2 n_points / delta) / 6), for e the rounding error of Algorithm 1 and points that do
@@ -107,7 +109,16 @@ def _sum_plan(apart, error, square, cross, epsilon, other):
     return min(SamplePlan(float(n_samples), float(apart / np.sqrt(n_samples))), other)
 
 
-def ridge_plan_uniform(d, epsilon, delta, rho, penalty, label_bound=1.0, target_norm=None, n_points=None):
+def ridge_plan_uniform(
+    d: int,
+    epsilon: float,
+    delta: float,
+    rho: float,
+    penalty: float,
+    label_bound: float = 1.0,
+    target_norm: float | None = None,
+    n_points: int | None = None,
+) -> SamplePlan:
     """Samples and bin width as :func:`ridge_plan`, with the rounding error as the uniform noise that it is.
 
     delta is shared out among the error of estimation, the norm of the rounding error
@@ -158,7 +169,7 @@ def ridge_plan_uniform(d, epsilon, delta, rho, penalty, label_bound=1.0, target_
     return _sum_plan(apart, error, square, np.sqrt(np.log(3 / delta) / 6), epsilon, other)
 
 
-def second_moment_plan_uniform(d, epsilon, delta, rho, t=1):
+def second_moment_plan_uniform(d: int, epsilon: float, delta: float, rho: float, t: int = 1) -> SamplePlan:
     """Samples and bin width as :func:`second_moment_plan`, with the rounding error as the uniform noise that it is.
 
     As in :func:`ridge_plan_uniform`; an entry off the diagonal counts twice in the Frobenius norm.
@@ -194,7 +205,7 @@ def second_moment_plan_uniform(d, epsilon, delta, rho, t=1):
     return _sum_plan(apart, error, square, np.sqrt(log / 3), epsilon, other)
 
 
-def rotation_limits(d):
+def rotation_limits(d: int) -> tuple[float, float]:
     """What a shared random rotation before the grid does to disagreement: the factors at best and at worst.
 
     Two estimates a small distance apart are then cut at the mean rate over all directions,

@@ -80,7 +80,7 @@ def _from_hdf5(content, path):
                 shapes[name] = getattr(item, "shape", None)
                 if _KNOWN.fullmatch(name):
                     room -= _plain_size(name, item, room)
-                    arrays[name] = np.asarray(item[()])
+                    arrays[name] = np.asarray(item[()])  # pyright: ignore[reportIndexIssue, reportOptionalSubscript]
     except _Refused as error:
         raise ValueError(f"{path}: {error}") from None
     except Exception as error:
@@ -128,7 +128,7 @@ def _numbered(arrays, path, keys):
     if more := sorted(set(arrays) - {"num_episodes", *wanted}):
         raise ValueError(f"{path} says that it holds {n_episodes} episodes but has {more[:4]}, too")
     parts = [[arrays[f"{name}_{i}"] for i in range(n_episodes)] for name in names]
-    return _join(*parts, path)
+    return _join(*parts, path)  # pyright: ignore[reportCallIssue]
 
 
 def _join(observations, actions, rewards, terminated, path):

@@ -5,11 +5,19 @@ combination of sums over blocks. With max(q0, q1) = q0 + max(q1 - q0, 0), the on
 the weights are those of features times max(q1 - q0, 0): two matrix products a block for all samples.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...rounding import hypergrid_round
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from numpy.typing import ArrayLike
 
 __all__ = ["BatchFit", "Blocks", "batched_fitted_q", "cut_blocks", "positive_parts"]
 
@@ -43,7 +51,7 @@ class Blocks:
     reward: np.ndarray
 
 
-def cut_blocks(data, features, gamma, parts):
+def cut_blocks(data: Any, features: Any, gamma: float, parts: list[np.ndarray]) -> Blocks:
     """Features and sums of every block of a partition of the rows.
 
     Parameters
@@ -98,7 +106,18 @@ class BatchFit:
     unrounded: np.ndarray
 
 
-def batched_fitted_q(blocks, choice, penalties, rounded, *, n_rounds, bin_width, shared_seed, sums=False, path=None):
+def batched_fitted_q(
+    blocks: Blocks,
+    choice: np.ndarray,
+    penalties: ArrayLike,
+    rounded: ArrayLike,
+    *,
+    n_rounds: int,
+    bin_width: float,
+    shared_seed: int,
+    sums: bool = False,
+    path: np.ndarray | None = None,
+) -> BatchFit:
     """Fit every sample with every penalty, with and without rounding.
 
     Parameters
@@ -166,7 +185,7 @@ def batched_fitted_q(blocks, choice, penalties, rounded, *, n_rounds, bin_width,
     return BatchFit(*(np.array(part) for part in zip(*history)))
 
 
-def positive_parts(blocks, choice, differences):
+def positive_parts(blocks: Blocks, choice: np.ndarray, differences: np.ndarray) -> np.ndarray:
     """Sums of phi max(following . difference, 0) over every sample, by action.
 
     Parameters

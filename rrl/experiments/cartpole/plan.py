@@ -1,9 +1,15 @@
 """The plan of the CartPole experiment: its settings, its studies, its samples."""
 
+from __future__ import annotations
+
 import textwrap
 from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = ["STUDIES", "Settings", "columns", "samples", "units"]
 
@@ -95,7 +101,7 @@ STUDIES = {
 QUICK = {"n_runs": 30, "fractions": (0.05, 0.2, 0.4, 0.8, 0.95), "penalties": (1e-2, 1e-1, 1.0), "n_episodes": 8}
 
 
-def units(scale="full", study="figure", *, data):
+def units(scale: str = "full", study: str = "figure", *, data: Any) -> list[dict]:
     """The units of a study.
 
     Parameters
@@ -144,7 +150,7 @@ def units(scale="full", study="figure", *, data):
     return planned
 
 
-def columns(settings):
+def columns(settings: Any) -> Any:
     """What is fitted to every sample: (penalties, rounded), two arrays of one entry a column.
 
     First every penalty with rounding, then every penalty without, last the paper's baseline "not
@@ -154,7 +160,7 @@ def columns(settings):
     return np.array([*settings.penalties, *settings.penalties, 0.0]), np.arange(2 * n + 1) < n
 
 
-def samples(data, settings, draw):
+def samples(data: Any, settings: Any, draw: Any) -> tuple:
     """Blocks of rows, and the choice of blocks that makes each run's sample.
 
     Returns

@@ -1,12 +1,18 @@
 """From the records of the CartPole study to the numbers of its figures."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.stats import t as student
 
 from ...packing import unpack_array
 from ...replicability import modal_share, pairwise_share
+
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = ["Study", "gather", "interval", "table"]
 
@@ -42,7 +48,7 @@ class Study:
     arrays: dict
 
 
-def gather(records):
+def gather(records: list[dict]) -> Study:
     """Put the units of one study together.
 
     Parameters
@@ -78,7 +84,7 @@ def gather(records):
     )
 
 
-def interval(values, confidence=0.95):
+def interval(values: Any, confidence: float = 0.95) -> Any:
     """Mean over draws (the first axis) and the half-width of its Student interval.
 
     Examples
@@ -97,7 +103,7 @@ def interval(values, confidence=0.95):
     return values.mean(axis=0), half
 
 
-def table(study):
+def table(study: Study) -> list[dict]:
     """Rows of the figure's table: one for each penalty and fraction, and the baseline's.
 
     Parameters

@@ -5,6 +5,8 @@ difference is a sum of shifted cosines, sum_k A_k cos(f_k . s - psi_k), which co
 frequency. The physics calls the same sine and cosine as Gymnasium, so states agree bit for bit.
 """
 
+from __future__ import annotations
+
 from functools import cache
 from typing import NamedTuple
 
@@ -45,7 +47,7 @@ class Play(NamedTuple):
     margin: float
 
 
-def start_states(n_episodes, seed):
+def start_states(n_episodes: int, seed: int) -> np.ndarray:
     """Start states as ``gymnasium.make("CartPole-v1").reset(seed=seed + i)`` draws them.
 
     Parameters
@@ -68,7 +70,14 @@ def start_states(n_episodes, seed):
     return np.array([np.random.default_rng(seed + i).uniform(-0.05, 0.05, 4) for i in range(n_episodes)])
 
 
-def play(frequencies, differences, starts, *, max_steps=MAX_STEPS, engine="auto"):
+def play(
+    frequencies: np.ndarray,
+    differences: np.ndarray,
+    starts: np.ndarray,
+    *,
+    max_steps: int = MAX_STEPS,
+    engine: str = "auto",
+) -> Play:
     """Play every policy from every start state of CartPole-v1.
 
     Parameters

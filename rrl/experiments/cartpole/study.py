@@ -4,9 +4,12 @@ A unit is one study at some draws of the shared randomness (features and grid of
 draw, all runs of all fractions and penalties are fitted at once and every distinct policy is played.
 """
 
+from __future__ import annotations
+
 from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -20,6 +23,10 @@ from ..store import RunStore
 from .fit import batched_fitted_q, cut_blocks
 from .plan import FRESH, LAYOUT, PAIRS, RANDOM, STUDIES, TUNING, Settings, columns, samples, units
 from .sim import play, start_states
+
+if TYPE_CHECKING:
+    import os
+    from typing import Any
 
 __all__ = [
     "STUDIES",
@@ -40,7 +47,7 @@ N_VISITED, N_PAIRS = 1_000, 1_000
 NAMED = ("auto", "d3rlpy", "standin")
 
 
-def load(source="auto"):
+def load(source: str | os.PathLike = "auto") -> Any:
     """Usable rows of the CartPole data.
 
     Parameters
@@ -70,7 +77,7 @@ def _load(source):
     return (cartpole(source) if source in NAMED else cartpole(path=source)).usable_rows()
 
 
-def compute(unit, *, source="auto"):
+def compute(unit: dict, *, source: str | os.PathLike = "auto") -> dict:
     """Result of a unit, as the run store keeps it.
 
     Parameters
@@ -88,7 +95,8 @@ def compute(unit, *, source="auto"):
     data = load(source)
     if data.sha256 != unit["sha256"]:
         raise ValueError(f"the unit is about data with SHA-256 {unit['sha256']}, {source!r} has {data.sha256}")
-    settings = Settings(**{k: tuple(v) if isinstance(v, list) else v for k, v in unit["settings"].items()})
+    given: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in unit["settings"].items()}
+    settings = Settings(**given)
     with threadpool_limits(1):
         data = other_data(data, settings)
         results = fit_fresh(data, settings, unit["draws"]) if settings.sampling == "fresh" else None
@@ -97,7 +105,7 @@ def compute(unit, *, source="auto"):
     return {name: pack_array(np.array([each[name] for each in found])) for name in found[0]}
 
 
-def other_data(data, settings):
+def other_data(data: Any, settings: Any) -> Any:
     """The data set that the study is about, given the recorded one."""
     if settings.data == "recorded":
         return data
@@ -105,7 +113,7 @@ def other_data(data, settings):
     return draw(len(data), np.random.default_rng(seed))
 
 
-def feature_map(data, settings, draw):
+def feature_map(data: Any, settings: Settings, draw: int) -> RandomFourierFeatures:
     """Random Fourier features that all runs of a draw share.
 
     Parameters
@@ -127,7 +135,7 @@ def feature_map(data, settings, draw):
     return features.fit(data.observations[:1])
 
 
-def fit_samples(data, features, settings, draw, parts, choice, path=None):
+def fit_samples(data: Any, features: Any, settings: Any, draw: Any, parts: Any, choice: Any, path: Any = None) -> Any:
     """All columns on the samples of `choice`, and one step of every round from a common path.
 
     The path is that of a run on all rows, if none is given. Returns the fit, the one-step ridge
@@ -151,7 +159,7 @@ def fit_samples(data, features, settings, draw, parts, choice, path=None):
     return own, fit(choice, *only, path=path).unrounded, path
 
 
-def fit_draw(data, settings, draw):
+def fit_draw(data: Any, settings: Settings, draw: int) -> tuple:
     """Fit all columns to all sub-samples of a draw.
 
     Parameters
@@ -180,7 +188,7 @@ def fit_draw(data, settings, draw):
     )
 
 
-def fit_fresh(data, settings, draws):
+def fit_fresh(data: Any, settings: Any, draws: Any) -> Any:
     """As `fit_draw` for every draw, each run on a data set of its own (the same for all draws)."""
     one = replace(settings, n_runs=1, sampling="rows")
     maps = {draw: feature_map(data, settings, draw) for draw in draws}
@@ -197,7 +205,9 @@ def fit_fresh(data, settings, draws):
     return [tuple(np.stack(part, axis=k) for k, part in zip((1, 2, 2), zip(*found[draw]))) for draw in draws]
 
 
-def measure(data, settings, draw, weights, codes, steps):
+def measure(
+    data: Any, settings: Settings, draw: int, weights: np.ndarray, codes: np.ndarray, steps: np.ndarray
+) -> dict[str, np.ndarray]:
     """What is kept of a draw, with L penalties, C columns, F fractions, R runs, D features.
 
     Parameters
@@ -273,7 +283,16 @@ def _first_equal(labels):
     return (labels[..., :, None] == labels[..., None, :]).argmax(axis=-1)
 
 
-def main(scale="full", study="figure", *, folder, source="auto", jobs=1, progress=True, executor=None):
+def main(
+    scale: str = "full",
+    study: str = "figure",
+    *,
+    folder: str | os.PathLike,
+    source: str | os.PathLike = "auto",
+    jobs: int = 1,
+    progress: bool = True,
+    executor: Any = None,
+) -> list[dict]:
     """Compute what is not yet recorded, and return the records of the study.
 
     Parameters

@@ -4,10 +4,13 @@ Two kinds of unit: ``atari`` trains one run and plays it greedily; ``atari-holdo
 Q-values on the hold-out states.
 """
 
+from __future__ import annotations
+
 import functools
 import math
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,6 +22,10 @@ from rrl.experiments.store import RunStore, unit_key
 from rrl.pqn.atari import PREPROCESSING, AtariPool
 from rrl.pqn.config import PQNConfig
 from rrl.pqn.network import Architecture, require_torch
+
+if TYPE_CHECKING:
+    import os
+    from typing import Any
 
 __all__ = ["GAMES", "LAST_GAMES", "SCALES", "TABLE_1", "VARIANTS", "config", "main", "make_holdout", "units"]
 
@@ -63,7 +70,7 @@ EVALUATION = {"max_steps": 4_500, "patience": 500}
 NOISE = 0.01
 
 
-def make_pool(game, n, n_threads=0):
+def make_pool(game: Any, n: Any, n_threads: int = 0) -> Any:
     """The environments of the experiment."""
     return AtariPool(game, n, n_threads)
 
@@ -71,7 +78,7 @@ def make_pool(game, n, n_threads=0):
 STUDY = Study(make_pool, Architecture(), EVALUATION, PREPROCESSING, NOISE)
 
 
-def config(game, variant, total_steps=10_000_000, precision="float32"):
+def config(game: Any, variant: Any, total_steps: int = 10_000_000, precision: str = "float32") -> Any:
     """Settings of a variant of a game.
 
     Examples
@@ -90,7 +97,9 @@ def _unit(game, variant, seed, total_steps, precision="float32"):
     return {"experiment": "atari", "game": game, "variant": variant, "seed": seed, "settings": settings}
 
 
-def units(scale="reduced", study="figure", *, games=None, total_steps=None, n_seeds=None):
+def units(
+    scale: str = "reduced", study: str = "figure", *, games: Any = None, total_steps: Any = None, n_seeds: Any = None
+) -> list[dict]:
     """The training units of a scale, seed by seed.
 
     Parameters
@@ -124,7 +133,7 @@ def units(scale="reduced", study="figure", *, games=None, total_steps=None, n_se
     if scale == "book":
         from rrl.experiments.games.study import units as book
 
-        return book(study, games=games or plan, total_steps=total_steps, n_seeds=n_seeds)
+        return book(study, games=list(games or plan), total_steps=total_steps, n_seeds=n_seeds)
     return [
         _unit(game, variant, seed, total_steps or plan[game]["total_steps"])
         for game in games or plan
@@ -137,7 +146,7 @@ train_units = functools.partial(runs.train_units, STUDY)
 q_values = functools.partial(runs.q_values, STUDY)
 
 
-def make_holdout(unit, folder, *, device="cpu", n_games=8, noise=0.01):
+def make_holdout(unit: Any, folder: Any, *, device: str = "cpu", n_games: int = 8, noise: float = 0.01) -> Any:
     """Record games of a trained unit as a hold-out (see `rrl.datasets.atari`).
 
     A little noise keeps the games from being one game.
@@ -153,19 +162,19 @@ def make_holdout(unit, folder, *, device="cpu", n_games=8, noise=0.01):
 
 
 def main(
-    scale="reduced",
+    scale: str = "reduced",
     *,
-    folder,
-    study="figure",
-    jobs=1,
-    batch=None,
-    device=None,
-    conv=None,
-    n_threads=0,
-    budget=math.inf,
-    log_every=0,
+    folder: str | os.PathLike,
+    study: str = "figure",
+    jobs: int = 1,
+    batch: int | None = None,
+    device: str | None = None,
+    conv: str | None = None,
+    n_threads: int = 0,
+    budget: float = math.inf,
+    log_every: int = 0,
     **plan,
-):
+) -> list[dict]:
     """Train what is not yet recorded, then take Q-values on the hold-out; the command line's entry.
 
     Parameters

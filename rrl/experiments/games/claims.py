@@ -1,9 +1,16 @@
 """The paper's claims on Figure 2, judged on rows of `rrl.experiments.games.results.table`."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 from scipy import stats
 
 from rrl.experiments.games.atari import VARIANTS
+
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = ["above", "difference", "judge", "t_factor"]
 
@@ -15,7 +22,7 @@ ERRORS = {
 }
 
 
-def t_factor(n):
+def t_factor(n: Any) -> Any:
     """Standard errors on either side of a mean of `n` runs that hold 95% of Student's t with n - 1 degrees.
 
     Examples
@@ -27,7 +34,7 @@ def t_factor(n):
     return float(stats.t.ppf(0.975, n - 1))
 
 
-def difference(one, other, measure="final", reference=None):
+def difference(one: dict, other: dict, measure: str = "final", reference: Any = None) -> tuple[float, float]:
     """A difference of two means and its 95% error.
 
     The error has Student's t with one degree of freedom less than the smaller number of runs: never
@@ -59,7 +66,7 @@ def difference(one, other, measure="final", reference=None):
     return float(one[measure] - other[reference]), float(factor * np.hypot(*errors))
 
 
-def above(one, other, measure="final", reference=None):
+def above(one: Any, other: Any, measure: str = "final", reference: Any = None) -> Any:
     """Whether a mean is larger by more than the 95% error of the `difference`, whose parameters these are.
 
     Examples
@@ -74,7 +81,7 @@ def above(one, other, measure="final", reference=None):
     return found > error
 
 
-def judge(rows):
+def judge(rows: Any) -> Any:
     """Section 6.2's claims on one game, claim by claim.
 
     Parameters

@@ -4,10 +4,13 @@
 on the hold-out states, which games of a plain run of its own (`EXPERT_SEED`) pass through.
 """
 
+from __future__ import annotations
+
 import functools
 import hashlib
 import math
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,6 +31,10 @@ from rrl.pqn.atari import play
 from rrl.pqn.config import PQNConfig
 from rrl.pqn.minatar import MinAtarPool
 from rrl.pqn.network import Architecture, require_torch
+
+if TYPE_CHECKING:
+    import os
+    from typing import Any
 
 __all__ = ["CHOICES", "GAMES", "SCALES", "config", "holdout", "main", "units"]
 
@@ -71,7 +78,7 @@ CHOICES_SCALE = {"total_steps": 500_000, "n_seeds": 5}
 SEEDS_TOGETHER = 3
 
 
-def make_pool(game, n, n_threads=0):
+def make_pool(game: Any, n: Any, n_threads: int = 0) -> Any:
     """The environments of the experiment: MinAtar's own rules, and a time limit."""
     del n_threads  # one core steps faster than the networks learn
     keys = ("sticky_action_prob", "difficulty_ramping", "max_steps")
@@ -81,7 +88,7 @@ def make_pool(game, n, n_threads=0):
 STUDY = Study(make_pool, ARCHITECTURE, LIMITS, ENVIRONMENT)
 
 
-def config(game, variant="plain", total_steps=1_000_000, choice=None):
+def config(game: Any, variant: str = "plain", total_steps: int = 1_000_000, choice: Any = None) -> Any:
     """Settings of a variant of a game, or of the quantised one with one of `CHOICES`.
 
     Examples
@@ -107,7 +114,15 @@ def _unit(game, variant, seed, total_steps, choice=None):
     return unit | ({"choice": choice} if choice else {}) | {"settings": settings}
 
 
-def units(scale="quick", study="figure", *, games=None, variants=None, total_steps=None, seeds=None):
+def units(
+    scale: str = "quick",
+    study: str = "figure",
+    *,
+    games: Any = None,
+    variants: Any = None,
+    total_steps: Any = None,
+    seeds: Any = None,
+) -> list[dict]:
     """The training units of a scale: blocks of a few seeds, in each every game and variant.
 
     Parameters
@@ -139,7 +154,7 @@ def units(scale="quick", study="figure", *, games=None, variants=None, total_ste
         own = {"games": games, "total_steps": total_steps, "seeds": seeds}
         planned = [unit for name in STUDIES for unit in units(scale, name, **own)]
         return list({unit_key(unit): unit for unit in planned}.values())
-    plan = SCALES[scale]
+    plan: dict[str, Any] = SCALES[scale]
     if study != "figure":
         plan = plan | ({} if scale == "quick" else CHOICES_SCALE)
     if study == "choices":
@@ -170,7 +185,7 @@ def _together(planned):
     return list(groups.values())
 
 
-def record_games(unit, folder, *, n_games=8, noise=0.01):
+def record_games(unit: dict, folder: str | os.PathLike, *, n_games: int = 8, noise: float = 0.01) -> dict:
     """Play games with a trained unit's network, now and then at random, and keep them as seeds and actions.
 
     Parameters
@@ -190,7 +205,7 @@ def record_games(unit, folder, *, n_games=8, noise=0.01):
     pool = make_pool(unit["game"], n_games)
     policy = player(STUDY, unit, folder, noise=noise, rng=np.random.default_rng(EXPERT_SEED))
     seeds = list(range(9000, 9000 + n_games))
-    games = play(policy, pool, seeds, **LIMITS)
+    games = play(policy, pool, np.asarray(seeds), **LIMITS)
     episodes = [
         {"seed": seed, "score": float(score), "truncated": bool(cut), "actions": pack_array(actions)}
         for seed, score, cut, actions in zip(seeds, games.scores, games.truncated, games.actions, strict=True)
@@ -209,7 +224,7 @@ def _digest(played):
     return hashlib.sha256(b"".join(seen[:-1].tobytes() for seen, _ in played)).hexdigest()
 
 
-def holdout(recording, *, n_states=1_500):
+def holdout(recording: dict, *, n_states: int = 1_500) -> Any:
     """States of recorded games, evenly spaced over all of their steps.
 
     Parameters
@@ -251,7 +266,16 @@ def _expert_states(game, total_steps, *, folder, work):
     return holdout(read_recording(path, **RECORDED))
 
 
-def main(scale="quick", *, folder, study="figure", jobs=1, log_every=0, executor=None, **plan):
+def main(
+    scale: str = "quick",
+    *,
+    folder: str | os.PathLike,
+    study: str = "figure",
+    jobs: int = 1,
+    log_every: int = 0,
+    executor: Any = None,
+    **plan,
+) -> list[dict]:
     """Train what is not yet recorded, then take Q-values on the hold-out; the command line's entry.
 
     Parameters

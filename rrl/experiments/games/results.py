@@ -1,6 +1,9 @@
 """Figure 2 as numbers, from the records of the Atari and the MinAtar experiments."""
 
+from __future__ import annotations
+
 import functools
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,6 +14,9 @@ from rrl.experiments.provenance import clock_seconds
 from rrl.experiments.store import unit_key
 from rrl.packing import unpack_array
 from rrl.pqn.agreement import agreement_report
+
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = ["costs", "curves", "in_words", "q_values", "share_of_ties", "summary", "table"]
 
@@ -53,7 +59,7 @@ def _gathered(records, kind="holdout"):
     return {study: dict(sorted(groups[study].items())) for study in order}
 
 
-def q_values(records, kind="holdout"):
+def q_values(records: list[dict], kind: str = "holdout") -> dict:
     """Unrounded Q-values on the hold-out states, or on states of the runs' own games.
 
     Parameters
@@ -76,7 +82,7 @@ def q_values(records, kind="holdout"):
     return found
 
 
-def table(records, *, seed=0):
+def table(records: list[dict], *, seed: int = 0) -> list[dict]:
     """Figure 2 as numbers: one row a game, plan and variant, from the records of `rrl.experiments.games.atari.main`.
 
     Parameters
@@ -140,7 +146,7 @@ def _mean_interval(values, seed, n_resamples=10_000):
     return tuple(np.quantile(values[drawn].mean(1), [0.025, 0.975]).tolist())
 
 
-def share_of_ties(plain, rounded, own):
+def share_of_ties(plain: float, rounded: float, own: float) -> float:
     """Share of a gain in agreement that is gone when ties are broken at random.
 
     Parameters
@@ -167,7 +173,7 @@ def share_of_ties(plain, rounded, own):
     return (rounded - own) / (rounded - plain) if rounded > plain else float("nan")
 
 
-def in_words(share):
+def in_words(share: Any) -> Any:
     """A share of a gain, of `share_of_ties`, in words.
 
     Examples
@@ -193,7 +199,7 @@ def in_words(share):
     return "Hardly any of the gain is ties."
 
 
-def summary(row):
+def summary(row: dict) -> Any:
     """A row of `table` as text, mean ± 1.96 standard errors over runs; one pair's agreement has no error.
 
     Parameters
@@ -231,7 +237,7 @@ def summary(row):
     }
 
 
-def curves(records, window=LAST_GAMES):
+def curves(records: list[dict], window: int = LAST_GAMES) -> list[dict]:
     """Returns over training: running means over each run's last games.
 
     Parameters
@@ -264,7 +270,7 @@ def curves(records, window=LAST_GAMES):
     return sorted(found, key=lambda c: (c["game"], c["total_steps"], RANK[c["variant"]], c["seed"]))
 
 
-def costs(records, experiment="atari"):
+def costs(records: list[dict], experiment: str = "atari") -> list[dict]:
     """Speed of the recorded training on each machine, and what the whole protocol would take there.
 
     The time is that of the wall clock while any recorded run trained or was evaluated: runs that trained at

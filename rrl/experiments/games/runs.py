@@ -3,6 +3,8 @@
 Networks lie in ``networks/`` beside the records, outside git.
 """
 
+from __future__ import annotations
+
 import functools
 import hashlib
 import json
@@ -10,7 +12,7 @@ import math
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -22,6 +24,9 @@ from rrl.pqn.config import PQNConfig
 from rrl.pqn.mixed import usable
 from rrl.pqn.network import Architecture, StackedQNetwork, greedy_actions, quantise, require_torch
 from rrl.pqn.train import Trainer, train
+
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = ["LAST_GAMES", "VARIANTS", "Study", "greedy_policy", "holdout_unit", "q_values", "train_units"]
 
@@ -60,7 +65,7 @@ class Study(NamedTuple):
     noise: float = 0.0
 
 
-def variant_settings(games, game, variant):
+def variant_settings(games: Any, game: Any, variant: Any) -> Any:
     """What a variant takes from its game's settings; `games` holds the settings by game."""
     if game not in games:
         raise ValueError(f"game must be one of {sorted(games)}, got {game!r}")
@@ -69,7 +74,7 @@ def variant_settings(games, game, variant):
     return {key: games[game][key] for key in VARIANTS[variant]}
 
 
-def greedy_policy(network, theta, configs, noise=None):
+def greedy_policy(network: Any, theta: Any, configs: Any, noise: Any = None) -> Any:
     """Greedy actions as in training (rounded outputs, ties to the lowest index), for a pool.
 
     `noise` = (probability, one generator a run) replaces some actions by random ones.
@@ -95,7 +100,7 @@ def greedy_policy(network, theta, configs, noise=None):
     return act
 
 
-def network_path(folder, unit):
+def network_path(folder: Any, unit: Any) -> Any:
     """Where the parameters of a trained unit lie."""
     return Path(folder) / "networks" / f"{unit_key(unit)}.safetensors"
 
@@ -113,7 +118,7 @@ def _save_network(folder, unit, row):
     return _network_digest(row)
 
 
-def load_network(folder, unit):
+def load_network(folder: Any, unit: Any) -> Any:
     """Parameters (P,) of a trained unit.
 
     Raises
@@ -141,13 +146,23 @@ def load_network(folder, unit):
     return theta
 
 
-def checkpoint_path(folder, batch):
+def checkpoint_path(folder: Any, batch: Any) -> Any:
     """Where the units of a batch, in this order, keep their state while they train."""
     digest = hashlib.sha256("".join(map(unit_key, batch)).encode()).hexdigest()[:16]
     return Path(folder) / "networks" / f"checkpoint-{digest}.safetensors"
 
 
-def train_units(study, batch, *, folder, device="cpu", conv=None, n_threads=0, deadline=math.inf, log_every=0):
+def train_units(
+    study: Any,
+    batch: Any,
+    *,
+    folder: Any,
+    device: str = "cpu",
+    conv: Any = None,
+    n_threads: int = 0,
+    deadline: Any = math.inf,
+    log_every: int = 0,
+) -> Any:
     """Train units of one game together, play them, and yield their results.
 
     `n_threads` are those of the study's pool. A run that the deadline cut has ``complete: False`` in its result.
@@ -219,7 +234,7 @@ def train_units(study, batch, *, folder, device="cpu", conv=None, n_threads=0, d
     checkpoint.unlink(missing_ok=True)  # another writer may have finished these runs
 
 
-def config_of(unit):
+def config_of(unit: Any) -> Any:
     """The settings of a unit as they were given to the trainer."""
     settings = dict(unit["settings"])
     return PQNConfig(**{**settings, "adam_betas": tuple(settings["adam_betas"])})
@@ -232,20 +247,20 @@ def _network(study, unit, shape, device):
     return StackedQNetwork(1, shape, n_actions, study.architecture, precision=precision)
 
 
-def player(study, unit, folder, *, noise, rng, device="cpu"):
+def player(study: Any, unit: Any, folder: Any, *, noise: Any, rng: Any, device: str = "cpu") -> Any:
     """The greedy policy of a trained unit, for `play`; with probability `noise` an action is random."""
     theta = load_network(folder, unit)[None].to(device)
     network = _network(study, unit, study.make_env(unit["game"], 1).observation_shape, device)
     return greedy_policy(network, theta, [config_of(unit)], (noise, [rng]))
 
 
-def holdout_unit(unit, states, kind="holdout"):
+def holdout_unit(unit: Any, states: Any, kind: str = "holdout") -> Any:
     """The unit that takes a trained unit's Q-values on a `Holdout`."""
     names = {key: unit[key] for key in ("game", "variant", "seed")}
     return {"experiment": f"{unit['experiment']}-{kind}", "run": unit_key(unit), "holdout": states.digest, **names}
 
 
-def q_values(study, unit, *, trained, states, folder, device="cpu"):
+def q_values(study: Any, unit: Any, *, trained: Any, states: Any, folder: Any, device: str = "cpu") -> Any:
     """Unrounded Q-values of a trained unit on the hold-out states, and its agreement with the expert.
 
     Raises

@@ -5,9 +5,12 @@ is recorded its network answers, before anything can be lost: on the hold-outs t
 runs' own greedy games. A hold-out is played by a plain run of its game that trains four times as long.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import functools
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,6 +29,11 @@ from rrl.experiments.store import RunStore, unit_key
 from rrl.packing import unpack_array
 from rrl.pqn.network import require_torch
 
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+    from typing import Any
+
 __all__ = ["PLAYER_STEPS", "PRECISION", "own_states", "run", "units"]
 
 PLAYER_STEPS = 2_000_000
@@ -35,7 +43,9 @@ PRECISION = {"variants": ("plain", "both"), "n_seeds": 3}
 OWN_STATES = 100
 
 
-def units(study="figure", *, games, total_steps=None, n_seeds=None):
+def units(
+    study: str = "figure", *, games: Sequence[str], total_steps: int | None = None, n_seeds: int | None = None
+) -> list[dict]:
     """The training units in the order in which they run: blocks of one seed, in each all variants of a game.
 
     Parameters
@@ -65,7 +75,7 @@ def units(study="figure", *, games, total_steps=None, n_seeds=None):
     return planned
 
 
-def player(game, steps):
+def player(game: Any, steps: Any) -> Any:
     """The unit of the run that plays the hold-out of runs of so many steps."""
     longer = steps * PLAYER_STEPS // atari.SCALES["book"][game]["total_steps"]
     return atari._unit(game, "plain", atari.EXPERT_SEED, longer, "bfloat16")
@@ -80,7 +90,7 @@ def _recorded(game, path=None):
     return dataclasses.replace(states, source=f"recorded:{path.name}")
 
 
-def own_states(records):
+def own_states(records: list[dict]) -> Any:
     """States of the greedy games of trained runs, equally many of each run.
 
     Parameters
@@ -113,7 +123,7 @@ def own_states(records):
     return Holdout(observations, actions, "own games", frames_digest(observations), details)
 
 
-def ask(planned, folder, device="cpu"):
+def ask(planned: list[dict], folder: str | os.PathLike, device: str = "cpu") -> None:
     """Take the Q-values that can be taken now: of recorded runs whose network is here, on all sets of states.
 
     These are the package's hold-out, the one of the runs' player, and for each seed whose four runs are recorded the
@@ -153,7 +163,15 @@ def ask(planned, folder, device="cpu"):
             store.run(questions, functools.partial(take, states=states), progress=False)
 
 
-def run(planned, known, *, folder, jobs=1, device="cpu", log_every=0):
+def run(
+    planned: list[dict],
+    known: list[dict],
+    *,
+    folder: str | os.PathLike,
+    jobs: int = 1,
+    device: str = "cpu",
+    log_every: int = 0,
+) -> list[dict]:
     """Train what is not yet recorded, run by run, and ask each network as soon as it is there.
 
     Parameters
