@@ -1,17 +1,23 @@
 """Numbers of the book's front pages that follow from formulas and from the recorded runs."""
 
+from __future__ import annotations
+
 import math
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rrl import theory
 from rrl.certify import certification_law
+
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = ["exponents", "from_cartpole", "from_minatar", "numbers"]
 
 VARIANTS = ("plain", "quantised", "regularised", "both")
 
 
-def exponents():
+def exponents() -> dict:
     """Powers with which the bounds of the paper and of this book grow.
 
     Returns
@@ -27,7 +33,7 @@ def exponents():
     >>> found["horizon-printed"], found["horizon-corrected"], found["moments-here"]
     (23, 27, 4)
     """
-    promise = {"epsilon": 0.1, "delta": 0.01, "rho": 0.1}
+    promise: dict[str, Any] = {"epsilon": 0.1, "delta": 0.01, "rho": 0.1}
     found = {}
     # A power of ten more, so far out that logarithms hardly grow.
     for version in ("printed", "corrected", "sharp"):
@@ -44,7 +50,7 @@ def exponents():
     return found
 
 
-def from_cartpole(folder):
+def from_cartpole(folder: Any) -> dict:
     """The ends of the paper's Figure 1, from the records of the CartPole experiment.
 
     Parameters
@@ -91,7 +97,7 @@ def from_cartpole(folder):
     }
 
 
-def from_minatar(folder):
+def from_minatar(folder: Any) -> dict:
     """Return and agreement of the four variants on each game, from the records of the MinAtar experiment.
 
     Parameters
@@ -133,7 +139,7 @@ def from_minatar(folder):
     return found | {"games-runs": min(counts), "games": len(gained), "games-gained": sum(gained)}
 
 
-def numbers(results):
+def numbers(results: Any) -> dict:
     """Everything above, and what a certificate takes: one dictionary from name to number.
 
     Parameters
