@@ -91,13 +91,19 @@ class FoldDirective(SphinxDirective):
         ]
 
 
+def is_check(node):
+    """Tell whether a piece of code is an assertion, or a line of a ledger, which asserts its inequality."""
+    call = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "check"
+    return isinstance(node, ast.Assert) or call
+
+
 def receipt(source, hide_mode):
     """The line under which a cell is folded: what its first comment says, and how many checks passed."""
     first = source.lstrip().split("\n", 1)[0]
     words = first[1:].strip().rstrip(".") if first.startswith("#") else ""
     if hide_mode != "all":
         return words or "Code of what follows"
-    checks = sum(isinstance(node, ast.Assert) for node in ast.walk(ast.parse(source)))
+    checks = sum(is_check(node) for node in ast.walk(ast.parse(source)))
     count = f"{checks} check{'s' * (checks > 1)} passed" if checks else ""
     return " · ".join(filter(None, (words or ("" if checks else "Code"), count)))
 

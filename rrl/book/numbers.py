@@ -53,8 +53,8 @@ def power_of_ten(value: Any = None, digits: int = 1, *, log10: float | None = No
     Examples
     --------
     >>> from rrl.book.numbers import power_of_ten
-    >>> power_of_ten(2.71e23), power_of_ten(-0.00097, 2), power_of_ten(log10=1234.6)
-    ('3 × 10²³', '−9.7 × 10⁻⁴', '4 × 10¹²³⁴')
+    >>> print(power_of_ten(2.71e23), power_of_ten(-0.00097, 2), power_of_ten(log10=1234.6), sep="; ")
+    3 × 10²³; −9.7 × 10⁻⁴; 4 × 10¹²³⁴
     """
     _check_digits(digits)
     if (value is None) == (log10 is None):
@@ -77,7 +77,8 @@ def power_of_ten(value: Any = None, digits: int = 1, *, log10: float | None = No
         factor, carry = f"{10 ** (log10 - math.floor(log10)):.{digits - 1}e}".split("e")
         exponent = math.floor(log10) + int(carry)
     power = "10" + str(int(exponent)).translate(_RAISED)
-    return sign + (power if factor == "1" else f"{factor} × {power}")
+    # The spaces do not break at the end of a line.
+    return sign + (power if factor == "1" else f"{factor}\u00a0×\u00a0{power}")
 
 
 def number(value: Any, digits: int = 2) -> str:
@@ -88,8 +89,7 @@ def number(value: Any, digits: int = 2) -> str:
     value : float or int
         NaN is written as a dash.
     digits : int, default=2
-        Digits kept of a number that is not whole, or of one written as a × 10ᵇ. The digits of 1,234.5 before its
-        point are all kept.
+        Digits kept of a number that is not of a whole type, or of one written as a × 10ᵇ.
 
     Returns
     -------
@@ -105,8 +105,8 @@ def number(value: Any, digits: int = 2) -> str:
     Examples
     --------
     >>> from rrl.book.numbers import number
-    >>> [number(x) for x in (12345, 0.01234, -0.5, 99.96, 2.71e23, 0.0, float("inf"))]
-    ['12,345', '0.012', '−0.50', '100', '2.7 × 10²³', '0', '∞']
+    >>> print(*map(number, (12345, 12345.6, 0.01234, -0.5, 99.96, 2.71e23, float("inf"))), sep="; ")
+    12,345; 12,000; 0.012; −0.50; 100; 2.7 × 10²³; ∞
     """
     _check_digits(digits)
     if isinstance(value, bool) or not isinstance(value, Real):
@@ -124,7 +124,8 @@ def number(value: Any, digits: int = 2) -> str:
         return f"{sign}{int(size):,}"  # pyright: ignore[reportArgumentType]
     # The exponent after rounding: 0.0996 with two digits is 0.10.
     exponent = int(f"{size:.{digits - 1}e}".split("e")[1])
-    return f"{sign}{size:,.{max(0, digits - 1 - exponent)}f}"
+    places = digits - 1 - exponent
+    return f"{sign}{round(size, places):,.{max(0, places)}f}"
 
 
 def share_with_limits(count: int, trials: int, confidence: float = 0.95) -> str:
@@ -190,7 +191,7 @@ def table(rows: Any, columns: Sequence[str] | None = None, digits: Any = 2) -> A
     Examples
     --------
     >>> from rrl.book.numbers import table
-    >>> "2.7 × 10²³" in table([["theorem", 2.71e23]], ["", "rows"]).to_html()
+    >>> "1,234" in table([["enough", 1234]], ["", "rows"]).to_html()
     True
     """
     try:

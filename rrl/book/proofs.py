@@ -8,6 +8,7 @@ import numpy as np
 
 from .._checks import as_float64
 from .._extras import missing
+from .numbers import number
 
 if TYPE_CHECKING:
     from typing import Any
@@ -134,17 +135,25 @@ class InequalityLedger:
         ax : matplotlib.axes.Axes
             Where to draw; the ratio is on a logarithmic axis.
         limits : (float, float), default=(1e-3, 1e2)
-            Ratios outside are drawn at the ends.
+            Ends of the axis. A largest ratio outside is an arrow at the end with its value beside it.
         """
         from .plotting import COLORS
 
         places = range(len(self.rows), 0, -1)
         for place, (_, ratios, holds) in zip(places, self.rows):
-            low, median, high = np.clip(np.quantile(ratios, [0.05, 0.5, 1]), *limits)
+            low, median, high = np.quantile(ratios, [0.05, 0.5, 1])
             color = COLORS[0] if holds else COLORS[1]
-            ax.plot([low, high], [place, place], "-", marker="", color=color, linewidth=1.5)
-            ax.plot(median, place, "|", color=color, markersize=9, markeredgewidth=2)
-            ax.plot(high, place, "o" if holds else "X", color=color, markersize=6)
+            ends = np.clip([low, high], *limits)
+            ax.plot(ends, [place, place], "-", marker="", color=color, linewidth=1.5)
+            if limits[0] <= median <= limits[1]:
+                ax.plot(median, place, "|", color=color, markersize=9, markeredgewidth=2)
+            outside = high > limits[1] or high < limits[0]
+            marker = (">" if high > limits[1] else "<") if outside else ("o" if holds else "X")
+            ax.plot(ends[1], place, marker, color=color, markersize=6, clip_on=False)
+            if outside:
+                beside = {"xytext": (7, 0), "textcoords": "offset points", "va": "center", "fontsize": 9}
+                ax.annotate(number(float(high)), (ends[1], place), color=color, annotation_clip=False, **beside)
         ax.axvline(1, color="black", linewidth=1)
         ax.set(xscale="log", xlabel="left side / right side", yticks=list(places), ylim=(0.4, len(self.rows) + 0.6))
+        ax.set_xlim(limits[0] / 1.3, limits[1] * 1.3)
         ax.set_yticklabels([step for step, _, _ in self.rows])

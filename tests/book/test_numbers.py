@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rrl.book.numbers import number, power_of_ten, share_with_limits, table
 
 LOWERED = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
-SHAPE = re.compile(r"(−?)(?:([1-9](?:\.\d+)?) × )?10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)")
+SHAPE = re.compile(r"(−?)(?:([1-9](?:\.\d+)?)\u00a0×\u00a0)?10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)")
 
 
 def read(text):
@@ -42,10 +42,10 @@ def test_a_logarithm_writes_the_same_number(log10, digits):
 
 def test_known_powers():
     assert power_of_ten(9.96e4) == power_of_ten(log10=4.999) == "10⁵"  # the rounding carries over
-    assert power_of_ten(1e5, 2) == "1.0 × 10⁵"
-    assert power_of_ten(10**400 * 3) == power_of_ten(log10=400.4771) == "3 × 10⁴⁰⁰"
+    assert power_of_ten(1e5, 2) == "1.0\u00a0×\u00a010⁵"
+    assert power_of_ten(10**400 * 3) == power_of_ten(log10=400.4771) == "3\u00a0×\u00a010⁴⁰⁰"
     assert power_of_ten(0) == "0"
-    assert power_of_ten(-2.5e-7, 2) == "−2.5 × 10⁻⁷"
+    assert power_of_ten(-2.5e-7, 2) == "−2.5\u00a0×\u00a010⁻⁷"
 
 
 @given(finite)
@@ -66,10 +66,10 @@ def test_known_numbers():
     cases = {
         0.0996: "0.10",
         999_999.6: "1,000,000",
-        0.0004: "4.0 × 10⁻⁴",
+        0.0004: "4.0\u00a0×\u00a010⁻⁴",
         -0.0: "0",
-        1234.5: "1,234",
-        10**6: "1.0 × 10⁶",
+        1234.5: "1,200",
+        10**6: "1.0\u00a0×\u00a010⁶",
     }
     assert {x: number(x) for x in cases} == cases
     assert number(math.pi, 4) == "3.142"
@@ -89,7 +89,7 @@ def test_limits_enclose_the_share_and_stay_between_0_and_100(pair):
 def test_tables_write_numbers_by_kind():
     rows = [["theorem", 2.71e23, 4, True, "< 5%"], ["enough", -1234.0, 0.25, False, "12%"]]
     text = table(rows, ["what", "rows", "d", "kept", "share"], digits={"d": 1}).to_html()
-    for cell in ("2.7 × 10²³", "−1,234", ">4<", ">0.2<", ">True<", ">theorem<", ">&lt; 5%<"):
+    for cell in ("2.7\u00a0×\u00a010²³", "−1,200", ">4<", ">0.2<", ">True<", ">theorem<", ">&lt; 5%<"):
         assert cell in text or cell.replace("&lt;", "<") in text
     rule = text[: text.index("text-align: right")]
     assert {int(place) for place in re.findall(r"row0_col(\d)", rule)} == {1, 2, 4}

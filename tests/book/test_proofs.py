@@ -85,3 +85,16 @@ def test_the_drawing_names_every_step_and_keeps_to_its_limits():
     assert drawn.min() == 0.01
     assert drawn.max() == 20
     plt.close(fig)
+
+
+def test_a_ratio_beyond_the_axis_is_an_arrow_with_its_value():
+    ledger = InequalityLedger()
+    ledger.check("far above", 9.11e6, 1.0, holds=False)
+    ledger.check("far below", 1e-6, 1.0)
+    ledger.check("within", 0.5, 1.0)
+    figure, ax = plt.subplots()
+    ledger.draw(ax)
+    plt.close(figure)
+    assert [text.get_text() for text in ax.texts] == ["9.1\u00a0×\u00a010⁶", "1.0\u00a0×\u00a010⁻⁶"]
+    ends = {line.get_marker(): line.get_xdata()[-1] for line in ax.lines if line.get_marker() in tuple("><oX")}
+    assert ends == {">": 100, "<": 1e-3, "o": 0.5}
