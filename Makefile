@@ -94,6 +94,7 @@ mutants: $(READY) ## change the core at random and see whether the tests notice 
 lint: $(READY) ## check style
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
+	@$(PY) -m basedpyright --pythonpath $(PY) --level error
 
 bench: $(READY) ## time the main algorithms (RECORD=1 keeps the results)
 	@OMP_NUM_THREADS=1 $(PY) -m pytest benchmarks --benchmark-only --benchmark-columns=min,median,rounds \

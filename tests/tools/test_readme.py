@@ -1,5 +1,6 @@
 """The README keeps its promises: its example runs and prints what it says, its commands and links exist."""
 
+import json
 import re
 import subprocess
 import sys
@@ -21,6 +22,17 @@ def test_example_prints_what_the_readme_shows():
     ran = subprocess.run([sys.executable, "-W", "error", "-c", example], capture_output=True, text=True, timeout=120)
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout == shown
+
+
+def test_a_type_checker_finds_no_fault_in_the_example(tmp_path):
+    pytest.importorskip("basedpyright")
+    (example,) = blocks("python")
+    (tmp_path / "example.py").write_text(example, encoding="utf-8")
+    settings = {"include": [str(tmp_path)], "typeCheckingMode": "basic", "extraPaths": [str(ROOT)]}
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings), encoding="utf-8")
+    command = [sys.executable, "-m", "basedpyright", "-p", str(tmp_path), "--pythonpath", sys.executable]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert ran.returncode == 0 and "0 errors, 0 warnings" in ran.stdout, ran.stdout
 
 
 def test_the_two_commands_come_first():
