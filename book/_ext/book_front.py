@@ -176,6 +176,14 @@ class PaperCard(SphinxDirective):
         return [box]
 
 
+class RepositoryRole(SphinxRole):
+    """Words that lead to this book's repository, where the build knows it."""
+
+    def run(self):
+        url = repository_url()
+        return [nodes.reference("", self.text, refuri=url) if url else nodes.Text(self.text)], []
+
+
 # Small charts
 
 
@@ -188,8 +196,10 @@ def tag(name, text=None, **attributes):
 def bars(rows, width=220, step=21):
     """Horizontal bars: rows of (label, value, text); the longest fills the chart."""
     top, parts = max(value for _, value, _ in rows), []
+    # Room for the longest text beside the longest bar.
+    room = width - 96 - 7.5 * max(len(text) for _, _, text in rows)
     for k, (label, value, text) in enumerate(rows):
-        y, length = 2 + k * step, max(2, round((width - 132) * value / top, 1))
+        y, length = 2 + k * step, max(2, round(room * value / top, 1))
         parts.append(tag("text", label, x=82, y=y + 12, text_anchor="end"))
         parts.append(tag("rect", class_=f"bar bar-{k}", x=88, y=y + 2, width=length, height=13, rx=2))
         parts.append(tag("text", text, class_="value", x=92 + length, y=y + 12))
@@ -248,6 +258,7 @@ def setup(app):
     app.add_role("found", FoundRole())
     app.add_directive("found-figure", FoundFigure)
     app.add_directive("paper-card", PaperCard)
+    app.add_role("rrl-repository", RepositoryRole())
     app.add_directive("chart", ChartDirective)
     app.add_css_file("front.css")
     app.connect("env-updated", name_start_page)

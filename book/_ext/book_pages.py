@@ -14,6 +14,8 @@ from sphinx.transforms import SphinxTransform
 from sphinx_proof.nodes import unenumerable_node
 
 ROOT = Path(__file__).resolve().parents[2]
+# A result of the book, as prop-own-cells; an exercise may have the word in its name.
+OWN = re.compile(r"(?!ex-)[a-z]+-own-")
 # Holds the sources and the executed notebooks, which the main branch does not keep; the book's workflow makes it.
 EXECUTED = "executed"
 INSTALL = """\
@@ -157,7 +159,7 @@ def mark_own_results(app, env):
     for kinds in env.toc_fignumbers.values():
         for numbers in kinds.values():
             for label, number in numbers.items():
-                if "-own-" in label and not str(number[0]).startswith("R"):
+                if OWN.match(label) and not str(number[0]).startswith("R"):
                     numbers[label] = (f"R{number[0]}", *number[1:])
     return []
 

@@ -4,7 +4,7 @@ import ast
 import re
 from pathlib import Path
 
-from book_pages import item_name, read_run
+from book_pages import OWN, item_name, read_run
 from docutils import nodes
 from docutils.parsers.rst import directives
 from sphinx.transforms import SphinxTransform
@@ -200,7 +200,7 @@ def number_by_chapter(app, env):
             continue
         chapter = found[1].lstrip("0")
         for numbers in kinds.values():
-            counted = [label for label in sorted(numbers, key=lambda name: numbers[name]) if "-own-" not in label]
+            counted = [label for label in sorted(numbers, key=lambda name: numbers[name]) if not OWN.match(label)]
             for place, label in enumerate(counted, 1):
                 numbers[label] = (chapter, place) if chapter else (place,)
     return []

@@ -21,6 +21,7 @@ import book_api  # noqa: E402
 import book_cards  # noqa: E402
 import book_front  # noqa: E402
 import book_head  # noqa: E402
+import book_pages  # noqa: E402
 import book_search  # noqa: E402
 
 SITE = Path(os.environ.get("BOOK_SITE", ROOT / "_build" / "html"))
@@ -117,10 +118,18 @@ def test_what_is_not_there_stops_the_build(chapter, name, message):
         book_front.find_figure(chapter, "01_a", "fig-c")
 
 
+def test_exercises_are_no_results_of_the_book():
+    assert book_pages.OWN.match("prop-own-cells") and not book_pages.OWN.match("ex-00-own-grids")
+    assert not book_pages.OWN.match("thm-3-1")
+
+
 def test_charts_are_in_proportion():
     parts, height = book_front.bars([("a", 8, "8"), ("b", 4, "4")])
     widths = [float(width) for part in parts for width in re.findall(r'rect.* width="([\d.]+)"', part)]
-    assert widths[0] == 2 * widths[1] and height == 44
+    assert widths[0] == pytest.approx(2 * widths[1], abs=0.2) and height == 44
+    # The longest text ends within the chart.
+    parts, _ = book_front.bars([("a", 34, "9 × 10³³")])
+    assert float(re.search(r'class="value" x="([\d.]+)"', parts[2])[1]) + 7 * len("9 × 10³³") <= 220
     parts, _ = book_front.dots([("pairs", 36, "36")])
     assert len(parts) == 36
     path = book_front.lines([("x", [0.0, 1.0], "")])[0][1]
