@@ -75,7 +75,8 @@ def written(value, form):
     if form == "10^":
         from rrl.book.numbers import power_of_ten
 
-        return power_of_ten(log10=value)
+        # In one line, wherever it stands.
+        return power_of_ten(log10=value).replace(" ", "\u00a0")
     return format(value, form).replace("-", "−") if form else str(value)
 
 
@@ -197,7 +198,7 @@ def bars(rows, width=220, step=21):
     """Horizontal bars: rows of (label, value, text); the longest fills the chart."""
     top, parts = max(value for _, value, _ in rows), []
     # Room for the longest text beside the longest bar.
-    room = width - 96 - 7.5 * max(len(text) for _, _, text in rows)
+    room = width - 96 - 9 * max(len(text) for _, _, text in rows)
     for k, (label, value, text) in enumerate(rows):
         y, length = 2 + k * step, max(2, round(room * value / top, 1))
         parts.append(tag("text", label, x=82, y=y + 12, text_anchor="end"))

@@ -102,7 +102,7 @@ def chapter(tmp_path):
 
 def test_numbers_and_figures_come_from_the_executed_chapters(chapter):
     assert book_front.find_value("01_a/n", chapter) == 33.96
-    assert book_front.written(33.96, "10^") == "9 × 10³³" and book_front.written(-0.5, ".1f") == "−0.5"
+    assert book_front.written(33.96, "10^") == "9\u00a0×\u00a010³³" and book_front.written(-0.5, ".1f") == "−0.5"
     assert book_front.find_figure(chapter, "01_a", "fig-a") == ("image/svg+xml", "<svg/>", "A line.")
     assert book_front.find_figure(chapter, "01_a", "fig-b")[1] == "<svg b/>"
 
