@@ -209,7 +209,7 @@ class ReplicableRidge(RegressorMixin, BaseEstimator):
         self,
         penalty: float = 1.0,
         *,
-        bin_width: str | None = "theorem",
+        bin_width: float | str | None = "theorem",
         epsilon: float = 0.1,
         delta: float = 0.01,
         rho: float = 0.1,

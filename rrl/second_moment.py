@@ -175,7 +175,7 @@ class ReplicableSecondMoment(BaseEstimator):
     def __init__(
         self,
         *,
-        bin_width: str | None = "theorem",
+        bin_width: float | str | None = "theorem",
         epsilon: float = 0.1,
         delta: float = 0.01,
         rho: float = 0.1,
