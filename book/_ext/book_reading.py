@@ -98,14 +98,13 @@ def is_check(node):
 
 
 def receipt(source, hide_mode):
-    """The line under which a cell is folded: what its first comment says, and how many checks passed."""
-    first = source.lstrip().split("\n", 1)[0]
-    words = first[1:].strip().rstrip(".") if first.startswith("#") else ""
-    if hide_mode != "all":
-        return words or "Code of what follows"
-    checks = sum(is_check(node) for node in ast.walk(ast.parse(source)))
+    """The line under which a cell is folded: what its first comment or docstring says, and how many checks passed."""
+    tree, first = ast.parse(source), source.lstrip().split("\n", 1)[0]
+    documented = (ast.get_docstring(node) for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef))
+    words = first[1:] if first.startswith("#") else next(filter(None, documented), "").split("\n")[0]
+    checks = sum(is_check(node) for node in ast.walk(tree))
     count = f"{checks} check{'s' * (checks > 1)} passed" if checks else ""
-    return " · ".join(filter(None, (words or ("" if checks else "Code"), count)))
+    return " · ".join(filter(None, (words.strip().rstrip("."), count))) or "Code of what follows"
 
 
 class Depths(SphinxTransform):
