@@ -21,8 +21,12 @@ SMALLEST_SUM = 2.0**-960
 FLOATS_PER_BIN = 8
 
 
-def _real(value: Any) -> bool:
-    return isinstance(value, Real)
+def real(value: Any) -> float:
+    """The float of an integer or float; NaN, which no check lets pass, of anything else or where no float holds it."""
+    try:
+        return float(value) if isinstance(value, (Integral, float, np.floating)) else np.nan
+    except OverflowError:
+        return np.nan
 
 
 def check_finite(name: Any, a: Any) -> None:
@@ -41,8 +45,9 @@ def as_float64(name: Any, a: Any) -> NDArray[np.float64]:
         raise ValueError(f"{name} is not an array of numbers: {error}") from None
     if array.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: {name} has dtype {array.dtype}")
-    if array.dtype.kind not in "biufO":
-        raise ValueError(f"{name} must hold real numbers, got dtype {array.dtype}")
+    text = array.dtype.kind == "O" and any(isinstance(entry, (str, bytes)) for entry in array.ravel())
+    if array.dtype.kind not in "biufO" or text:
+        raise ValueError(f"{name} must hold real numbers, got {'text' if text else f'dtype {array.dtype}'}")
     try:
         # A long double beyond float64 becomes an infinity, which the caller refuses.
         with np.errstate(over="ignore"):
@@ -78,41 +83,41 @@ def check_sums(**sums) -> None:
 def check_non_negative(**symbols) -> None:
     """Refuse what is no finite number >= 0."""
     for name, value in symbols.items():
-        if not (_real(value) and 0 <= value < np.inf):
+        if not 0 <= real(value) < np.inf:
             raise ValueError(f"{name} must be a finite number >= 0, got {value!r}")
 
 
 def check_positive(**symbols) -> None:
     """Refuse what is no finite number > 0."""
     for name, value in symbols.items():
-        if not (_real(value) and 0 < value < np.inf):
+        if not 0 < real(value) < np.inf:
             raise ValueError(f"{name} must be positive and finite, got {value!r}")
 
 
 def check_probability(**symbols) -> None:
     """Refuse what does not lie strictly between 0 and 1."""
     for name, value in symbols.items():
-        if not (_real(value) and 0 < value < 1):
+        if not 0 < real(value) < 1:
             raise ValueError(f"{name} must lie strictly between 0 and 1, got {value!r}")
 
 
 def check_version(version: Any) -> None:
     """Refuse anything but the two versions of a formula."""
-    if version not in VERSIONS:
+    if not isinstance(version, str) or version not in VERSIONS:
         raise ValueError(f"version must be one of {VERSIONS}, got {version!r}")
 
 
 def check_size(name: Any, value: Any) -> None:
     """Refuse what is no number of samples: a whole number >= 1, or a float from 2^53 on, where all are whole."""
     whole = isinstance(value, Integral | np.integer) and not isinstance(value, bool)
-    if not (whole or (_real(value) and 2.0**53 <= value < np.inf)) or value < 1:  # pyright: ignore[reportOperatorIssue]
+    if not 1 <= real(value) < np.inf or not (whole or real(value) >= 2.0**53):
         raise ValueError(f"{name} must be a whole number >= 1 (a float from 2^53 on), got {value!r}")
 
 
 def check_integer(least: Any, **values) -> None:
-    """Refuse what is no integer of at least `least`."""
+    """Refuse what is no integer of at least `least` that fits an int64."""
     for name, value in values.items():
-        if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+        if not isinstance(value, Integral) or isinstance(value, bool) or not least <= value < 2**63:
             raise ValueError(f"{name} must be an integer >= {least}, got {value!r}")
 
 
@@ -129,15 +134,18 @@ def check_integers(name: Any, values: Any, n: Any, below: Any) -> NDArray[np.int
 def check_fraction(**symbols) -> None:
     """Refuse what is no number in [0, 1]."""
     for name, value in symbols.items():
-        if not (_real(value) and 0 <= value <= 1):
+        if not 0 <= real(value) <= 1:
             raise ValueError(f"{name} must lie in [0, 1], got {value!r}")
 
 
 def as_flags(name: Any, flags: Any) -> NDArray[np.bool_]:
     """Convert booleans, or numbers 0 and 1, to a bool array; text, NaN and .5 are refused: each would count as true."""
-    array = np.asarray(flags)
+    try:
+        array = np.asarray(flags)
+    except ValueError as error:
+        raise ValueError(f"{name} must be booleans or 0 and 1: {error}") from None
     if array.dtype.kind == "O" and all(isinstance(flag, (bool, np.bool_, Real)) for flag in array.ravel()):
-        array = array.astype(np.float64)
+        array = np.array([real(flag) for flag in array.ravel()]).reshape(array.shape)
     if array.dtype.kind not in "biuf":
         raise ValueError(f"{name} must be booleans or 0 and 1, got dtype {array.dtype}")
     bad = (array != 0) & (array != 1)
@@ -148,10 +156,17 @@ def as_flags(name: Any, flags: Any) -> NDArray[np.bool_]:
 
 
 def check_choice(name: Any, value: Any, choices: Any) -> None:
-    """Refuse a value that is none of `choices`."""
-    if value not in choices:
+    """Refuse a value that is none of `choices`, which are texts or None."""
+    if not (value is None or isinstance(value, str)) or value not in choices:
         *most, last = map(repr, choices)
         raise ValueError(f"{name} must be {', '.join(most)} or {last}, got {value!r}")
+
+
+def check_bool(**values) -> None:
+    """Refuse what is not True or False: most other things would count as True."""
+    for name, value in values.items():
+        if not isinstance(value, (bool, np.bool_)):
+            raise ValueError(f"{name} must be True or False, got {value!r}")
 
 
 def check_key(key: Any) -> None:
@@ -188,6 +203,12 @@ def check_shared(shared_seed: Any, key: Any) -> None:
     check_key(key)
 
 
+def check_data_seed(seed: Any) -> None:
+    """Refuse what is no integer >= 0, as a seed of NumPy's generators has to be."""
+    if not isinstance(seed, Integral) or isinstance(seed, bool) or seed < 0:
+        raise ValueError(f"seed must be a non-negative integer, got {seed!r}")
+
+
 def check_rng(rng: Any) -> None:
     """Raise a TypeError unless `rng` is a numpy Generator: a seed would mix the two kinds of randomness."""
     if not isinstance(rng, np.random.Generator):
@@ -215,7 +236,10 @@ def resolve_bin_width(bin_width: Any, d: Any, epsilon: Any, delta: Any, rho: Any
         names = {"theorem": "corrected", "printed": "printed"}
         if bin_width not in names:
             raise ValueError(f"bin_width must be 'theorem', 'printed', a number or None, got {bin_width!r}")
-        return formula(d, epsilon, delta, rho, version=names[bin_width])
+        try:
+            return formula(d, epsilon, delta, rho, version=names[bin_width])
+        except OverflowError as error:
+            raise ValueError(f"bin_width={bin_width!r} has no value for this epsilon: {error}") from None
     return check_bin_width(bin_width, ())
 
 
@@ -290,9 +314,7 @@ def check_weights(sample_weight: Any, n_samples: Any) -> NDArray[np.float64]:
 def check_measurement(confidence: Any, seed: Any, **counts) -> None:
     """Refuse a confidence outside (0, 1), a seed that is no integer >= 0, and counts below 1."""
     for name, value in counts.items():
-        if not isinstance(value, Integral) or value < 1:
+        if not isinstance(value, Integral | np.integer) or isinstance(value, bool) or not 1 <= real(value) < 2**63:
             raise ValueError(f"{name} must be a positive integer, got {value!r}")
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must lie strictly between 0 and 1, got {confidence!r}")
-    if not isinstance(seed, Integral) or seed < 0:
-        raise ValueError(f"seed must be a non-negative integer, got {seed!r}")
+    check_probability(confidence=confidence)
+    check_data_seed(seed)

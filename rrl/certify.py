@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import rel_entr
 
-from ._checks import check_measurement, check_probability
+from ._checks import check_fraction, check_measurement, check_probability
 from ._progress import teller
 from .evidence import anytime_limits, log_evidence
 from .pairs import Pair, ReplicabilityWarning, RunFailed, is_constant, measured, notes_of
@@ -313,8 +313,7 @@ def certification_law(
     (66, True, True)
     """
     check_probability(rho=rho)
-    if not 0 <= true_rho <= 1:
-        raise ValueError(f"true_rho must lie in [0, 1], got {true_rho!r}")
+    check_fraction(true_rho=true_rho)
     check_measurement(confidence, 0, max_pairs=max_pairs)
     chance = np.ones(1)  # of every number of disagreements from `first` on, while undecided
     first, claims, running = 0, np.zeros(2), np.ones(max_pairs + 1)
@@ -364,8 +363,7 @@ def least_pairs(true_rho: float, rho: float, *, confidence: float = 0.95) -> flo
     (52, 66)
     """
     check_probability(rho=rho, confidence=confidence)
-    if not 0 <= true_rho <= 1:
-        raise ValueError(f"true_rho must lie in [0, 1], got {true_rho!r}")
+    check_fraction(true_rho=true_rho)
     if confidence <= 0.5:
         return 0.0
     if true_rho == rho:

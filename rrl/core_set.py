@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ._checks import as_float64, check_finite, check_integer, check_positive, check_version
+from ._checks import as_float64, check_finite, check_integer, check_positive, check_version, real
 
 if TYPE_CHECKING:
     from typing import Any
@@ -100,7 +99,7 @@ def barycentric_spanner(features: ArrayLike, *, bound: float = 1.01) -> CoreSet:
     >>> core.indices, core.certificate
     (array([0, 2]), 1.0)
     """
-    if not (isinstance(bound, Real) and 1 < bound < np.inf):
+    if not 1 < real(bound) < np.inf:
         raise ValueError(f"bound must be a number above 1, got {bound!r}")
     rows = _span(features)
     rank = rows.shape[1]
@@ -253,9 +252,13 @@ def core_set_constant(core: CoreSet, features: ArrayLike, *, version: str = "cor
     check_version(version)
     rows = _span(features)
     check_core_set(core, len(rows))
-    points = rows[core.indices]
-    if np.linalg.matrix_rank(points) < rows.shape[1]:
+    weights = np.asarray(core.weights)
+    used = weights > 0
+    points, weights = rows[np.asarray(core.indices)[used]], weights[used]
+    # What is small beside the largest point is no direction, as in the rank of all points.
+    noise = max(rows.shape) * np.finfo(float).eps * np.linalg.norm(rows, 2)
+    if np.linalg.matrix_rank(points, tol=noise) < rows.shape[1]:
         return float("inf")
     power = 1 if version == "corrected" else 2
-    inverse = np.linalg.inv((points * np.asarray(core.weights)[:, None] ** power).T @ points)
+    inverse = np.linalg.inv((points * weights[:, None] ** power).T @ points)
     return float(np.einsum("ni,ij,nj->n", rows, inverse, rows, optimize=True).max())

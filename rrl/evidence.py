@@ -14,7 +14,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import betainc, betaincc, betaln, xlog1py, xlogy
 
-from ._checks import check_measurement
+from ._checks import check_integer, check_measurement
 
 __all__ = ["anytime_limits"]
 
@@ -87,7 +87,8 @@ def anytime_limits(n_disagree: int, n_pairs: int, confidence: float = 0.95) -> t
     (0.0, 0.061)
     """
     check_measurement(confidence, 0, n_pairs=n_pairs)
-    if not 0 <= n_disagree <= n_pairs:
+    check_integer(0, n_disagree=n_disagree)
+    if n_disagree > n_pairs:
         raise ValueError(f"need 0 <= n_disagree <= n_pairs, got {n_disagree!r} and {n_pairs!r}")
     level = -np.log1p(-confidence)
     # The prior is symmetric, so a lower limit is an upper one for the pairs that agree.

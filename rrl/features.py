@@ -128,7 +128,7 @@ class RandomFourierFeatures(TransformerMixin, BaseEstimator):
         # Half a step up, so that 0 is not minus infinity; the largest draw would then be 1.
         normal = ndtri(np.minimum(uniform + 2.0**-54, 1 - 2.0**-53))
         with np.errstate(over="ignore", under="ignore"):
-            unit = self.length_scale * scale[:, None]
+            unit = float(self.length_scale) * scale[:, None]
         if not ((unit >= TINY) & (unit <= 1 / TINY)).all():
             raise ValueError(
                 f"length_scale times scale must lie between {TINY:.3g} and {1 / TINY:.3g}, got length_scale="
@@ -150,7 +150,10 @@ class RandomFourierFeatures(TransformerMixin, BaseEstimator):
             Rows of norm 1.
         """
         check_is_fitted(self)
-        X = np.asarray(validate_data(self, X, reset=False, dtype=np.float64))
+        try:
+            X = np.asarray(validate_data(self, X, reset=False, dtype=np.float64))
+        except OverflowError as error:
+            raise ValueError(f"X must hold numbers that fit float64: {error}") from None
         with np.errstate(over="ignore", invalid="ignore"):
             angles = rowwise_product(X, self.frequencies_)
         if not np.isfinite(angles).all():

@@ -163,7 +163,7 @@ class ReplicableFittedQ(BaseEstimator):
             targets = np.array(rewards)
             with np.errstate(over="ignore", invalid="ignore"):
                 if going_on.any():
-                    targets[going_on] += self.gamma * (phi_next @ weights.T).max(axis=1)
+                    targets[going_on] += float(self.gamma) * (phi_next @ weights.T).max(axis=1)
                 moments = [part.T @ targets[actions == a] / len(part) for a, part in enumerate(parts)]
             check_sums(targets=np.asarray(moments))
             solved = [solve_ridge(g, m, self.penalty) for g, m in zip(grams, moments, strict=True)]
@@ -198,8 +198,8 @@ class ReplicableFittedQ(BaseEstimator):
                 f"next_observations must have the shape {seen.shape} of observations, got {following.shape}"
             )
         rewards = as_column("rewards", rewards, n, "observations")
-        actions = np.asarray(actions)
         as_column("actions", actions, n, "observations")
+        actions = np.asarray(actions)
         if actions.dtype.kind not in "iu" or not np.isin(actions, np.arange(self.n_actions)).all():
             raise ValueError(f"actions must be integers in 0, ..., {self.n_actions - 1}")
         missing = np.setdiff1d(np.arange(self.n_actions), actions)
@@ -276,6 +276,10 @@ def _fitted(features, observations):
 
 def _features(features, observations):
     """Features of observations, shape (n, D), finite."""
+    rows = as_float64("observations", observations)
+    if rows.ndim != 2:
+        raise ValueError(f"observations must have shape (n, n_inputs), got {rows.shape}")
+    check_finite("observations", rows)
     phi = features.transform(observations) if hasattr(features, "transform") else features(observations)
     phi = as_float64("features(observations)", phi)
     if phi.ndim != 2 or len(phi) != len(observations):

@@ -75,7 +75,10 @@ def lattice_round(a: ArrayLike, bin_width: float, *, shared_seed: int, key: tupl
     if d < 2:
         return hypergrid_round(a, width, shared_seed=shared_seed, key=key)
 
-    scale = lattice_scale(d, width)
+    try:
+        scale = lattice_scale(d, width)
+    except OverflowError:
+        raise ValueError(f"bin_width={bin_width!r} is too large: a lattice point overflows float64") from None
     _check_fine(a, width)
     # Uniform in the code's coordinates is uniform over a fundamental cell.
     shifts = shared_uniform(shared_seed, ("lattice", key), a.shape)

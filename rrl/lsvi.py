@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ._checks import as_float64, check_bin_width, check_choice, check_penalty, check_rng, check_shared, check_size
+from ._checks import (
+    as_float64,
+    check_bin_width,
+    check_choice,
+    check_penalty,
+    check_rng,
+    check_shared,
+    check_size,
+    check_sums,
+)
 from .features import rowwise_product
 from .generative import generative_model
 from .lattice import SCHEMES
@@ -177,7 +186,9 @@ def r_lsvi(
     H, design = model.horizon, model.design
     n_drawn = sum(int(n) for n in counts)
     total = float(n_drawn)
-    gram = (design * (counts / total)[:, None]).T @ design
+    with np.errstate(over="ignore", invalid="ignore"):
+        gram = (design * (counts / total)[:, None]).T @ design
+    check_sums(features=gram)
     weights, plain = (np.zeros((H + 1, design.shape[1])) for _ in range(2))
     codes: Any = None if bin_width is None else np.zeros((H, design.shape[1]), dtype=np.int64)
     share = 0.0

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ._checks import check_data_seed, check_integer
 from ._published import as_arrays, differences, digest
 
 if TYPE_CHECKING:
@@ -125,6 +126,8 @@ def pair_seeds(seed: int, index: int) -> tuple:
     >>> run(shared_seed, np.random.default_rng(first)), shared_seed == pair.shared_seed
     (array([1, 1]), True)
     """
+    check_data_seed(seed)
+    check_integer(0, index=index)
     shared, first, second = pair_children(int(seed), int(index), 3)
     return shared_seed_of(shared), first, second
 
@@ -191,6 +194,8 @@ def spread(work: Any, tasks: Any, n_jobs: Any) -> Any:
 
 def measured(run: Any, seed: Any, n_pairs: Any, *, n_jobs: Any, records: Any) -> Any:
     """Yield the pairs of a measurement in order, those on record without running them."""
+    if not callable(run):
+        raise TypeError(f"run must be a function of (shared_seed, rng), got {run!r}")
     for indices in chunks(n_pairs, n_jobs):
         known = {index: records.load(pair=index) for index in indices}
         todo = [index for index in indices if known[index] is None]

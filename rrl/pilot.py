@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Integral
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.optimize import brentq
 
-from ._checks import as_float64, check_finite, check_key, check_probability, check_rng, check_seed
+from ._checks import as_float64, check_finite, check_integer, check_key, check_probability, check_rng, check_seed, real
 from .mdp.counts import as_counts
 from .randomness import shared_uniform
 from .theory.rounding import disagreement_probability
@@ -170,19 +170,22 @@ def pilot_bin_width(
     True
     """
     check_probability(rho=rho)
+    if rho < 1e-300:
+        raise ValueError(f"rho must be at least 1e-300, got {rho!r}")
     check_rng(rng)
-    if not (isinstance(ratio, Real) and 1 < ratio < np.inf):
+    if not callable(estimate):
+        raise TypeError(f"estimate must be a function of counts, got {estimate!r}")
+    if not 1 < real(ratio) < np.inf:
         raise ValueError(f"ratio must be finite and above 1, got {ratio!r}")
-    if not isinstance(n_resamples, Integral) or n_resamples < 8:
-        raise ValueError(f"n_resamples must be an integer of at least 8, got {n_resamples!r}")
-    if isinstance(counts, int | np.integer) and counts >= 1:
+    check_integer(8, n_resamples=n_resamples)
+    ratio = float(ratio)
+    if isinstance(counts, Integral | np.integer) and 1 <= counts < 2**63:
         counts = np.ones(int(counts), dtype=np.int64)
     counts = np.asarray(as_counts("counts", counts))
-    if counts.ndim != 1 or counts.sum() < 2:
+    if counts.ndim != 1 or counts.dtype.kind == "f" or counts.sum() < 2:
         raise ValueError(f"counts must be a number of rows or one count a row, two rows at least, got {counts!r}")
     n_samples = int(counts.sum()) if n_samples is None else n_samples
-    if not isinstance(n_samples, Integral) or n_samples < 1:
-        raise ValueError(f"n_samples must be a positive integer, got {n_samples!r}")
+    check_integer(1, n_samples=n_samples)
     if shared_seed is not None:
         check_seed(shared_seed)
         check_key(key)

@@ -76,8 +76,8 @@ def shared_uniform(shared_seed: int, key: tuple, shape: Any) -> np.ndarray:
         sizes = tuple(operator.index(n) for n in (shape if np.iterable(shape) else (shape,)))
     except TypeError:
         raise TypeError(f"shape must be an integer or a tuple of integers, got {shape!r}") from None
-    if any(n < 0 for n in sizes):
-        raise ValueError(f"shape must hold non-negative sizes, got {shape!r}")
+    if any(n < 0 for n in sizes) or math.prod(sizes) >= 2**63:
+        raise ValueError(f"shape must hold non-negative sizes, of a product below 2^63, got {shape!r}")
     digest = hashlib.sha256(b"rrl.shared_uniform/1:" + _encode((seed, key))).digest()
     words = np.frombuffer(digest, dtype="<u8").astype(np.uint64)
     # One uint64 array: a list that mixes ints and uint64 would pass through float64 and lose bits.

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field
-from numbers import Integral
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import betaincinv
 
-from ._checks import check_measurement
+from ._checks import check_integer, check_measurement, check_probability
 from ._progress import teller
 from ._published import as_array, as_arrays, digest
 from ._resume import Records, identity
@@ -76,10 +75,11 @@ def clopper_pearson(successes: int, trials: int, confidence: float = 0.95) -> tu
     >>> low, round(high, 4)
     (0.0, 0.0596)
     """
-    if not (isinstance(successes, Integral) and isinstance(trials, Integral) and 0 <= successes <= trials and trials):
+    check_integer(0, successes=successes)
+    check_integer(1, trials=trials)
+    if successes > trials:
         raise ValueError(f"need integers 0 <= successes <= trials, trials >= 1, got {successes!r} and {trials!r}")
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must lie strictly between 0 and 1, got {confidence!r}")
+    check_probability(confidence=confidence)
     tail = (1 - confidence) / 2
     low = 0.0 if successes == 0 else float(betaincinv(successes, trials - successes + 1, tail))
     high = 1.0 if successes == trials else float(betaincinv(successes + 1, trials - successes, 1 - tail))

@@ -79,6 +79,7 @@ def solve_ridge(gram: Any, moment: Any, penalty: Any) -> Any:
     Sums in another order differ in their last digits; the solution differs by up to the condition number times that.
     """
     check_penalty(penalty)
+    penalty = float(penalty)
     gram, moment = as_square("gram", gram), as_float64("moment", moment)
     check_finite("moment", moment)
     if moment.ndim not in (1, 2) or len(moment) != len(gram):
@@ -289,7 +290,7 @@ class ReplicableRidge(RegressorMixin, BaseEstimator):
                 total += len(y) if weight is None else weight.sum()
             check_rows(self, X, gram)
             check_sums(**{"X'X": gram, "X'y": moment, "the sum of sample_weight": total})
-            check_small_rows(X, weight, np.diag(gram) + self.penalty * total)
+            check_small_rows(X, weight, np.diag(gram) + float(self.penalty) * total)
             weights, noise = solve_ridge(gram / total, moment / total, self.penalty)
             rounded = (
                 None

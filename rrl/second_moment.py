@@ -105,6 +105,7 @@ def round_symmetric(
     ((3,), True)
     """
     a = as_square("a", a)
+    check_choice("scheme", scheme, SCHEMES)
     upper = np.triu_indices(len(a))
     entries, length = a[upper], 1.0
     if scheme == "lattice":

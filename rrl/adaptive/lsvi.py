@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 __all__ = ["AdaptiveLSVIResult", "adaptive_r_lsvi"]
 
+#: Chances below this make numbers of rows that no float holds.
+SMALLEST_SHARE = 1e-60
+
 
 @dataclass(frozen=True, eq=False)
 class AdaptiveLSVIResult(LSVIResult):
@@ -100,6 +103,8 @@ def adaptive_r_lsvi(
     (True, True)
     """
     check_probability(rho=rho, early=early)
+    if min(rho, early) < SMALLEST_SHARE:
+        raise ValueError(f"rho and early must be at least {SMALLEST_SHARE}, got {rho!r} and {early!r}")
     check_ratio(ratio)
     check_positive(penalty=penalty)
     width = check_bin_width(bin_width, ())

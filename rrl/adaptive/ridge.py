@@ -145,6 +145,8 @@ def adaptive_ridge(
     while ridge_gradient_radius(first, early * rho / 2, penalty, label_bound, target_norm) > reach and first < last:
         first *= 2
     sizes, miss = stopping_stages(last if last / ratio >= first else fixed, first, rho, early, ratio)
+    if not callable(draw):
+        raise TypeError(f"draw must be a function of the number of rows, got {draw!r}")
     drawn, newest = 0, np.zeros(d)
 
     def stages():

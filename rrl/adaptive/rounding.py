@@ -90,7 +90,12 @@ def adaptive_round(
     check_choice("scheme", scheme, SCHEMES)
     check_shared(shared_seed, key)
     rounded, number, settled = None, 0, False
-    for number, (estimate, radius) in enumerate(stages, 1):
+    if not np.iterable(stages):
+        raise TypeError(f"stages must be pairs of an estimate and a radius, got {stages!r}")
+    for number, stage in enumerate(stages, 1):
+        if not isinstance(stage, (tuple, list)) or len(stage) != 2:
+            raise ValueError(f"stages must be pairs of an estimate and a radius, got {stage!r}")
+        estimate, radius = stage
         estimate, radius = as_float64("estimate", estimate), as_float64("radius", radius)
         if estimate.ndim != 1 or radius.shape not in ((), estimate.shape):
             raise ValueError(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._checks import as_float64, check_rng, check_shared
+from .._checks import as_float64, check_bool, check_rng, check_shared
 from .._extras import missing
 from ..mdp import greedy_actions
 from ..replicability import fingerprint
@@ -166,6 +166,8 @@ def r_lsvi_ucb(
     bin_widths = check_arguments(mdp, n_rounds, n_trajectories, beta, penalty, bin_widths, by, engine, keep_estimates)
     check_shared(shared_seed, key)
     check_rng(rng)
+    check_bool(keep_estimates=keep_estimates)
+    beta, penalty = float(beta), float(penalty)
     data = data_of(mdp, n_trajectories, beta, penalty, bin_widths, by, features, horizon, rng)
     if engine == "numba":
         return _run_compiled(mdp, n_rounds, beta, penalty, rng)

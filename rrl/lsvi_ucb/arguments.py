@@ -79,7 +79,7 @@ def data_of(
         check_integer(1, horizon=horizon)
         check_time_limit(mdp, horizon)
         by = "draws"
-    if by == "draws" and not isinstance(n_trajectories, Integral):
+    if by == "draws" and not (isinstance(n_trajectories, Integral) and n_trajectories < 2**63):
         raise ValueError(f"n_trajectories={n_trajectories!r} is too large to draw one by one: use by='counts'")
     if isinstance(mdp, LinearMDP):
         plain = is_plain(mdp, n_trajectories, bin_widths, by)

@@ -6,11 +6,12 @@ is one multinomial draw. It is drawn here down a binary tree of binomials.
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._checks import check_rng
+from .._checks import as_float64, check_rng, real
 
 if TYPE_CHECKING:
     from typing import Any
@@ -62,8 +63,14 @@ def _binomial(n: np.ndarray, p: np.ndarray, rng: np.random.Generator) -> np.ndar
 
 def as_counts(name: str, counts: ArrayLike) -> NDArray[np.int64] | NDArray[np.float64]:
     """Counts as int64 where every one fits, else as float64; anything but whole numbers >= 0 is refused."""
-    array = np.asarray(counts)
+    try:
+        array = np.asarray(counts)
+    except ValueError as error:
+        raise ValueError(f"{name} must be whole numbers >= 0: {error}") from None
     if array.dtype.kind == "O":
+        # Integers beyond an int64 come as objects.
+        if not all(isinstance(count, Integral) and 0 <= real(count) < np.inf for count in array.ravel()):
+            raise ValueError(f"{name} must be whole numbers >= 0, got {counts!r}")
         array = array.astype(np.float64) if max(array.ravel(), default=0) >= INT64_END else array.astype(np.int64)
     if array.dtype.kind not in "iuf":
         raise ValueError(f"{name} must hold numbers, got dtype {array.dtype}")
@@ -115,7 +122,15 @@ def multinomial_counts(counts: ArrayLike, probabilities: ArrayLike, rng: np.rand
     """
     check_rng(rng)
     counts = as_counts("counts", counts)
-    level = np.asarray(probabilities, dtype=np.float64)
+    level = as_float64("probabilities", probabilities)
+    if counts.ndim != 1 or level.ndim != 2 or len(level) != len(counts) or not level.shape[1]:
+        raise ValueError(
+            f"counts must have shape (rows,) and probabilities (rows, m), got {counts.shape} and {level.shape}"
+        )
+    bad = ~((level >= 0).all(axis=1) & (np.abs(level.sum(axis=1) - 1) <= 1e-9))
+    if bad.any():
+        row = bad.argmax()
+        raise ValueError(f"probabilities must be >= 0 and sum to 1 in each row, got {level[row]} in row {row}")
     rows, m = level.shape
     # Pair sums from the leaves up: differences of cumulative sums would spoil small probabilities.
     tree = []

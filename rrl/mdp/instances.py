@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._checks import check_rng
+from .._checks import as_float64, check_finite, check_fraction, check_integer, check_non_negative, check_rng, real
 
 if TYPE_CHECKING:
     from typing import Any
@@ -51,13 +50,15 @@ def tabular(cls, transitions: ArrayLike, rewards: ArrayLike, initial: ArrayLike)
     >>> coin.dim, coin.optimal_values().start
     (2, 0.0)
     """
-    rewards = np.asarray(rewards, dtype=np.float64)
+    rewards = as_float64("rewards", rewards)
     if rewards.ndim != 3:
         raise ValueError(f"rewards must have shape (H, S, A), got {rewards.shape}")
     horizon, n_states, n_actions = rewards.shape
-    transitions = np.asarray(transitions, dtype=np.float64)
+    transitions = as_float64("transitions", transitions)
     if transitions.shape != (*rewards.shape, n_states):
         raise ValueError(f"transitions must have shape {(*rewards.shape, n_states)}, got {transitions.shape}")
+    check_finite("rewards", rewards)
+    check_finite("transitions", transitions)
     dim = n_states * n_actions
     features = np.eye(dim).reshape(n_states, n_actions, dim)
     return cls(features, transitions.reshape(horizon, dim, n_states), rewards.reshape(horizon, dim), initial)
@@ -91,6 +92,7 @@ def simplex(cls, *, n_states: int, n_actions: int, dim: int, horizon: int, rng: 
            [0., 0., 1.]])
     """
     check_rng(rng)
+    check_integer(1, n_states=n_states, n_actions=n_actions, dim=dim, horizon=horizon)
     if dim > n_states * n_actions:
         raise ValueError(f"dim={dim} exceeds n_states * n_actions = {n_states * n_actions}")
     features = rng.dirichlet(np.full(dim, 0.5), size=n_states * n_actions)
@@ -151,6 +153,9 @@ def chain(cls, *, n_states: int, horizon: int, slip: float = 0.1) -> Any:
     >>> LinearMDP.chain(n_states=3, horizon=4, slip=0.0).optimal_values().start
     2.0
     """
+    check_integer(2, n_states=n_states)
+    check_integer(1, horizon=horizon)
+    check_fraction(slip=slip)
     step = np.zeros((n_states, 2, n_states))
     states = np.arange(n_states)
     for action, move in enumerate((-1, 1)):
@@ -184,6 +189,8 @@ def river_swim(cls, *, n_states: int = 6, horizon: int = 20) -> Any:
     >>> LinearMDP.river_swim().optimal_values().policy[0]
     array([1, 1, 1, 1, 1, 1])
     """
+    check_integer(2, n_states=n_states)
+    check_integer(1, horizon=horizon)
     step = np.zeros((n_states, 2, n_states))
     states = np.arange(n_states)
     step[states, 0, np.maximum(states - 1, 0)] = 1
@@ -227,6 +234,8 @@ def combination_lock(cls, *, horizon: int, n_actions: int, slip: float = 0.1, rn
     0.81
     """
     check_rng(rng)
+    check_integer(1, horizon=horizon, n_actions=n_actions)
+    check_fraction(slip=slip)
     right = rng.integers(n_actions, size=horizon)
     step = np.zeros((horizon + 1, n_actions, horizon + 1))
     step[..., horizon] = 1
@@ -269,6 +278,8 @@ def boundary_lock(cls, *, bin_width: float = 0.1) -> Any:
     array([[0.5, 0. ],
            [0. , 0.5]])
     """
+    if not 1e-300 <= real(bin_width) <= 1:
+        raise ValueError(f"bin_width must lie in [1e-300, 1], got {bin_width!r}")
     features = np.zeros((3, 2, 8))
     features[0, 0, 0] = features[0, 1, 1] = 0.5
     features[1, :, :2] = 0.75, -0.25
@@ -293,7 +304,7 @@ def steep_measure(cls, *, gap: float = 0.01) -> Any:
     Parameters
     ----------
     gap : float, default=0.01
-        Difference of the features, in (0, 0.17].
+        Difference of the features, in [1e-150, 0.17].
 
     Returns
     -------
@@ -309,6 +320,8 @@ def steep_measure(cls, *, gap: float = 0.01) -> Any:
     >>> round(float(np.linalg.norm(weights[0]))), round(2 * mdp.horizon * np.sqrt(mdp.dim), 2)
     (34, np.float64(6.93))
     """
+    if not 1e-150 <= real(gap) <= 0.17:
+        raise ValueError(f"gap must lie in [1e-150, 0.17], got {gap!r}")
     features = np.zeros((2, 2, 3))
     features[..., 0] = 0.9
     features[:, 1, 1] = gap
@@ -351,7 +364,9 @@ def faint_path(cls, *, horizon: int, penalty: float, margin: float = 1e-9) -> An
     >>> LinearMDP.faint_path(horizon=40, penalty=2e-6).optimal_values().policy[0, 0]
     np.int64(2)
     """
-    if not (isinstance(penalty, Real) and 0 < penalty <= 0.004):
+    check_integer(1, horizon=horizon)
+    check_non_negative(margin=margin)
+    if not 0 < real(penalty) <= 0.004:
         raise ValueError(f"penalty must lie in (0, 0.004], got {penalty!r}")
     x = np.sqrt(8 * penalty)
     c = np.sqrt(1 - x**2)

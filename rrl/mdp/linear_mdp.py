@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._checks import as_float64, check_finite, check_rng
+from .._checks import as_float64, check_finite, check_integer, check_rng
 from .._extras import missing
 from . import instances
 from .counts import as_counts, cumulative, invert_cumulative, multinomial_counts
@@ -152,7 +152,8 @@ class LinearMDP:
         for name, array in arrays.items():
             check_finite(name, array)
             array.flags.writeable = False
-        self._check()
+        with np.errstate(over="ignore", invalid="ignore"):
+            self._check()
 
     def __repr__(self):
         return (
@@ -248,10 +249,10 @@ class LinearMDP:
         return Values(q, v, np.array(chosen), float(self.start_probabilities @ v[0]))
 
     def _check_policy(self, policy):
-        policy = np.asarray(policy)
+        policy = as_float64("policy", policy)
         if policy.shape == (self.horizon, self.n_states):
             bad = (policy < 0) | (policy >= self.n_actions) | (policy != np.floor(policy))
-            _refuse(bad, lambda i: f"policy at stage h={i[0]}, state {i[1]} is {policy[i]}, no action")
+            _refuse(bad, lambda i: f"policy at stage h={i[0]}, state {i[1]} is {policy[i]:g}, no action")
             return policy.astype(np.int64)
         if policy.shape != (self.horizon, self.n_states, self.n_actions):
             raise ValueError(f"policy must have shape (H, S) or (H, S, A), got {policy.shape}")
@@ -287,13 +288,13 @@ class LinearMDP:
         ndarray, shape (H, S, A)
             Each stage sums to 1.
         """
-        policy = self._check_policy(policy)
-        if policy.ndim == 2:
-            policy = np.eye(self.n_actions)[policy]
-        visits = np.empty(policy.shape)
+        chances = self._check_policy(policy)
+        if chances.ndim == 2:
+            chances = np.eye(self.n_actions)[chances.astype(np.int64)]
+        visits = np.empty(chances.shape)
         states = self.start_probabilities
         for h in range(self.horizon):
-            visits[h] = states[:, None] * policy[h]
+            visits[h] = states[:, None] * chances[h]
             states = np.einsum("sa,sat->t", visits[h], self.transitions[h])
         return visits
 
@@ -324,20 +325,28 @@ class LinearMDP:
         ndarray of int64, or int for two ints
         """
         check_rng(rng)
-        if not 0 <= h < self.horizon:
-            raise ValueError(f"h must lie in [0, {self.horizon}), got {h!r}")
-        s, a = np.broadcast_arrays(s, a)
+        self._check_stage(h)
+        try:
+            s, a = np.broadcast_arrays(s, a)
+        except ValueError as error:
+            raise ValueError(f"s and a must be integers or arrays of one shape: {error}") from None
         for name, value, size in (("s", s, self.n_states), ("a", a, self.n_actions)):
             if value.size and not (value.dtype.kind in "iu" and value.min() >= 0 and value.max() < size):
                 raise ValueError(f"{name} must hold integers in [0, {size}), got {value}")
-        row = (s * self.n_actions + a).ravel()
+        row = (s * self.n_actions + a).ravel().astype(np.int64)
         table = self.cumulative[h].reshape(-1, self.n_states)
         out = invert_cumulative(table, row, rng.random(row.size)).reshape(s.shape)
         return int(out) if out.ndim == 0 else out
 
+    def _check_stage(self, h: Any) -> None:
+        check_integer(0, h=h)
+        if h >= self.horizon:
+            raise ValueError(f"h must lie in [0, {self.horizon}), got {h!r}")
+
     def sample_start(self, n: Any, rng: Any) -> Any:
         """Draw `n` initial states: ndarray of int64, shape (n,)."""
         check_rng(rng)
+        check_integer(0, n=n)
         return invert_cumulative(self.cumulative_start[None], np.zeros(n, dtype=np.int64), rng.random(n))
 
     def sample_counts(self, h: int, counts: ArrayLike, rng: np.random.Generator) -> np.ndarray:
@@ -361,6 +370,7 @@ class LinearMDP:
             int64, or float64 where a count does not fit one.
         """
         check_rng(rng)
+        self._check_stage(h)
         counts = np.asarray(as_counts("counts", counts))
         if counts.shape != (self.n_states, self.n_actions):
             raise ValueError(f"counts must have shape {(self.n_states, self.n_actions)}, got {counts.shape}")
@@ -372,7 +382,10 @@ class LinearMDP:
     def start_counts(self, n: Any, rng: Any) -> Any:
         """Draw how often each state comes first in `n` episodes: ndarray, shape (S,)."""
         check_rng(rng)
-        return multinomial_counts([n], self.start_probabilities[None], rng)[0]
+        n = as_counts("n", n)
+        if n.ndim:
+            raise ValueError(f"n must be a whole number >= 0, got shape {n.shape}")
+        return multinomial_counts(n[None], self.start_probabilities[None], rng)[0]
 
     def as_gymnasium(self) -> Any:
         """View as a Gymnasium environment: Discrete observations and actions, episodes of H steps.

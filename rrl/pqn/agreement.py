@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rrl._checks import as_flags, as_float64, check_choice, check_data_seed, check_non_negative
+
 if TYPE_CHECKING:
     from typing import Any
 
@@ -24,6 +26,7 @@ __all__ = [
 
 def _labels(actions):
     """Actions as a matrix of integers (runs, states), checked."""
+    as_float64("actions", actions)
     actions = np.asarray(actions)
     if actions.ndim != 2 or actions.shape[0] < 2 or actions.shape[1] < 1:
         raise ValueError(f"actions must have shape (at least 2 runs, at least 1 state), got {actions.shape}")
@@ -99,7 +102,7 @@ def action_agreement(actions: np.ndarray, states: np.ndarray | None = None) -> A
     """
     actions = _labels(actions)
     if states is not None:
-        actions = _labels(actions[:, np.asarray(states, dtype=bool)])
+        actions = _labels(actions[:, as_flags("states", states)])
     r, n = actions.shape
     pairwise = np.array([(actions == row).mean(1) for row in actions])
     pairs = np.triu_indices(r, 1)
@@ -132,12 +135,18 @@ def _kappa(observed, chance):
 
 def _codes(q, grid_step):
     """Q-values as comparable numbers: grid codes, or the values themselves for step 0."""
-    q = np.asarray(q)
-    if not np.isfinite(q).all():
+    numbers, q = as_float64("q", q), np.asarray(q)
+    if not np.isfinite(numbers).all():
         raise ValueError("q holds a value that is not finite")
-    if not grid_step >= 0:
-        raise ValueError(f"grid_step must be at least 0, got {grid_step}")
-    return np.floor(q / q.dtype.type(grid_step) + q.dtype.type(0.5)) if grid_step else q
+    check_non_negative(grid_step=grid_step)
+    q = q if q.dtype.kind == "f" else numbers
+    if not grid_step:
+        return q
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        codes = np.floor(q / q.dtype.type(grid_step) + q.dtype.type(0.5))
+    if not np.isfinite(codes).all():
+        raise ValueError(f"grid_step={grid_step!r} is too fine for q: a code overflows {q.dtype}")
+    return codes
 
 
 def tied(q: np.ndarray, grid_step: float = 0.0) -> np.ndarray:
@@ -198,10 +207,10 @@ def rounded_actions(q: np.ndarray, grid_step: float = 0.0, tie_break: str = "fir
     codes = _codes(q, grid_step)
     if codes.ndim != 3:
         raise ValueError(f"q must have shape (runs, states, actions), got {codes.shape}")
+    check_choice("tie_break", tie_break, ("first", "shared", "independent"))
+    check_data_seed(seed)
     if tie_break == "first":
         return codes.argmax(-1)
-    if tie_break not in ("shared", "independent"):
-        raise ValueError(f"tie_break must be 'first', 'shared' or 'independent', got {tie_break!r}")
     priority = np.random.default_rng(seed).random(codes.shape if tie_break == "independent" else codes.shape[1:])
     return np.where(codes == codes.max(-1, keepdims=True), priority, -1).argmax(-1)
 

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
-from rrl._checks import as_float64, check_choice, check_fraction, check_integer, check_non_negative, check_positive
+from rrl._checks import (
+    as_float64,
+    check_bool,
+    check_choice,
+    check_fraction,
+    check_integer,
+    check_non_negative,
+    check_positive,
+)
 
 if TYPE_CHECKING:
     from typing import Any
@@ -119,20 +127,18 @@ class PQNConfig:
 
     def __post_init__(self):
         given = vars(self)
-        check_integer(
-            1, **{name: given[name] for name in ("total_steps", "n_envs", "n_steps", "n_minibatches", "epochs")}
-        )
-        check_non_negative(**{name: given[name] for name in ("learning_rate", "weight_decay", "grid_step")})
-        check_fraction(
-            **{name: given[name] for name in ("gamma", "q_lambda", "start_e", "end_e", "exploration_fraction")}
-        )
-        check_positive(max_grad_norm=self.max_grad_norm, adam_eps=self.adam_eps)
+
+        def named(*names):
+            return {name: given[name] for name in names}
+
+        check_integer(1, **named("total_steps", "n_envs", "n_steps", "n_minibatches", "epochs"))
+        check_non_negative(**named("learning_rate", "weight_decay", "grid_step"))
+        check_fraction(**named("gamma", "q_lambda", "start_e", "end_e", "exploration_fraction"))
+        check_positive(**named("max_grad_norm", "adam_eps"))
         betas = as_float64("adam_betas", self.adam_betas)
         if betas.shape != (2,) or not ((betas >= 0) & (betas < 1)).all():
             raise ValueError(f"adam_betas must be two numbers in [0, 1), got {self.adam_betas!r}")
-        for name in ("anneal_lr", "clip_rewards", "trace_through_ends", "round_acting", "round_targets"):
-            if not isinstance(given[name], bool):
-                raise ValueError(f"{name} must be True or False, got {given[name]!r}")
+        check_bool(**named("anneal_lr", "clip_rewards", "trace_through_ends", "round_acting", "round_targets"))
         if self.n_envs * self.n_steps % self.n_minibatches:
             raise ValueError(
                 f"n_minibatches must divide n_envs * n_steps = {self.n_envs * self.n_steps}, got {self.n_minibatches}"

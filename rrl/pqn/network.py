@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rrl._checks import as_float64
 from rrl._extras import missing
 from rrl.pqn import mixed
 
@@ -305,12 +306,27 @@ def quantise(q: Any, step: float | np.ndarray) -> Any:
     >>> quantise(np.array([-0.6, -0.2, 0.19, 0.2, 0.5]), 0.4).round(6).tolist()
     [-0.4, 0.0, 0.0, 0.4, 0.4]
     """
-    xp: Any = np if isinstance(q, np.ndarray | float) else require_torch()
-    step = xp.asarray(step, dtype=q.dtype) if xp is np else xp.as_tensor(step, dtype=q.dtype, device=q.device)  # pyright: ignore[reportAttributeAccessIssue]
+    if hasattr(q, "detach"):
+        xp: Any = require_torch()
+    else:
+        # A whole number or a list is rounded in float64, an array of floats in its own type.
+        numbers, xp, q = as_float64("q", q), np, np.asarray(q)
+        q, step = q if q.dtype.kind == "f" else numbers, as_float64("step", step)
+        if not ((step >= 0) & np.isfinite(step)).all():
+            raise ValueError(f"step must be finite and >= 0, got {step}")
+        try:
+            np.broadcast_shapes(q.shape, step.shape)
+        except ValueError:
+            raise ValueError(f"step has shape {step.shape}, which does not broadcast to {q.shape} of q") from None
+    step = xp.asarray(step, dtype=q.dtype) if xp is np else xp.as_tensor(step, dtype=q.dtype, device=q.device)
     rounding = step > 0
     width = xp.where(rounding, step, xp.ones_like(step))
     # + 0 turns a minus zero into zero.
-    return xp.where(rounding, xp.floor(q / width + 0.5) * width + 0.0, q)
+    with np.errstate(over="ignore", invalid="ignore"):
+        rounded = xp.where(rounding, xp.floor(q / width + 0.5) * width + 0.0, q)
+    if xp is np and not (np.isfinite(rounded) | ~np.isfinite(q)).all():
+        raise ValueError("step is too fine or too large for q: a rounded value overflows")
+    return rounded[()]
 
 
 def greedy_actions(q: Any, priority: Any = None) -> Any:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rrl._checks import as_flags, as_float64, check_finite, check_fraction, check_sums
+from rrl._checks import as_flags, as_float64, check_bool, check_finite, check_fraction, check_sums
 from rrl.pqn.network import require_torch
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def _columns(**given):
     A next value behind a real end comes back as 0: nobody may read what stands there.
     """
     tensors = [value for value in given.values() if hasattr(value, "detach")]
-    names, arrays = list(given), [_on_cpu(value) for value in given.values()]
+    names, arrays = list(given), [_on_cpu(name, value) for name, value in given.items()]
     shapes = {array.shape for array in arrays if array.ndim}
     if len(shapes) > 1:
         told = ", ".join(f"{name} {array.shape}" for name, array in zip(names, arrays))
@@ -41,9 +41,14 @@ def _columns(**given):
     return reward, following, ended.astype(following.dtype), cut.astype(following.dtype)
 
 
-def _on_cpu(value):
+def _on_cpu(name, value):
     """A tensor of whatever type and device as an array of float64; anything else as an array."""
-    return value.detach().cpu().double().numpy() if hasattr(value, "detach") else np.asarray(value)
+    if hasattr(value, "detach"):
+        return value.detach().cpu().double().numpy()
+    try:
+        return np.asarray(value)
+    except ValueError as error:
+        raise ValueError(f"{name} is not an array of numbers: {error}") from None
 
 
 def td_target(
@@ -77,11 +82,12 @@ def td_target(
     [10.0, 1.0, 10.0, 1.0]
     """
     check_fraction(gamma=gamma)
+    gamma = float(gamma)
     # `truncated` is named so that a caller has to say which of the two an end is.
     reward, following, _, _ = _columns(reward=reward, next_value=next_value, terminated=terminated, truncated=truncated)
     with np.errstate(over="ignore"):
         target = reward + gamma * following
-    check_sums(target=_on_cpu(target))
+    check_sums(target=_on_cpu("target", target))
     return float(target) if np.ndim(target) == 0 and not hasattr(target, "detach") else target
 
 
@@ -131,6 +137,8 @@ def q_lambda_targets(
     [7.0, 2.0, 33.0]
     """
     check_fraction(gamma=gamma, q_lambda=q_lambda)
+    check_bool(trace_through_ends=trace_through_ends)
+    gamma, q_lambda = float(gamma), float(q_lambda)
     rewards, following, ended, cut = _columns(
         rewards=rewards, next_values=next_values, terminated=terminated, truncated=truncated
     )
@@ -146,7 +154,7 @@ def q_lambda_targets(
                 target = target + gamma * q_lambda * going_on[t] * (targets[-1] - following[t])
             targets.append(target)
     for target in targets:
-        check_sums(targets=_on_cpu(target))
+        check_sums(targets=_on_cpu("target", target))
     return targets[::-1]
 
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rrl._checks import check_data_seed
 from rrl._progress import progress_bar
 from rrl.pqn import mixed
 from rrl.pqn.files import DamagedFile, load_tensors, save_tensors
@@ -40,7 +41,9 @@ PER_RUN = ("weight_decay", "grid_step", "round_acting", "round_targets", "round_
 
 def run_generators(seed: Any) -> Any:
     """The named generators of one run: children of one seed, none of which pads into another."""
-    return {name: np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(k,))) for k, name in enumerate(STREAMS)}
+    check_data_seed(seed)
+    children = {name: np.random.SeedSequence(int(seed), spawn_key=(k,)) for k, name in enumerate(STREAMS)}
+    return {name: np.random.default_rng(child) for name, child in children.items()}
 
 
 class Trainer:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from .rounding import check_positive
+from .._checks import check_bool, check_non_negative, check_positive, real
+from ._formula import formula
 
 __all__ = ["bonus_difference_bound", "bonus_ratio_limits"]
 
 
+@formula
 def bonus_ratio_limits(kappa: float, *, projected: bool = True) -> tuple[float, float]:
     """Smallest and largest ratio of two bonuses whose matrices differ by at most kappa lambda.
 
@@ -37,11 +39,13 @@ def bonus_ratio_limits(kappa: float, *, projected: bool = True) -> tuple[float, 
     >>> round(low**-2, 12), round(high**-2, 12)
     (1.5, 0.5)
     """
-    if not (0 <= kappa < (np.inf if projected else 1)):
+    check_bool(projected=projected)
+    if not (0 <= real(kappa) < (np.inf if projected else 1)):
         raise ValueError(f"kappa must lie in [0, {'inf' if projected else 1}), got {kappa!r}")
     return (1 + kappa) ** -0.5, (1 + kappa) ** 0.5 if projected else (1 - kappa) ** -0.5
 
 
+@formula
 def bonus_difference_bound(gap: float, penalty: float) -> float:
     """How far two bonuses of a unit vector differ when both matrices are at least lambda I: gap / (2 lambda^(3/2)).
 
@@ -65,6 +69,5 @@ def bonus_difference_bound(gap: float, penalty: float) -> float:
     (0.02, 0.286)
     """
     check_positive(penalty=penalty)
-    if not 0 <= gap < np.inf:
-        raise ValueError(f"gap must lie in [0, inf), got {gap!r}")
+    check_non_negative(gap=gap)
     return gap / (2 * penalty**1.5)

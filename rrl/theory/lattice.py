@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import gammaln
 
-from .._checks import check_choice, check_positive, check_size
+from .._checks import check_choice, check_integer, check_positive, check_size
+from ._formula import formula
 
 if TYPE_CHECKING:
     from typing import Any
@@ -31,6 +32,7 @@ __all__ = [
 SCHEMES = ("grid", "lattice")
 
 
+@formula
 def lattice_scale(d: int, bin_width: float) -> float:
     """Length s by which the projected integers are multiplied: sqrt(3 (d + 1) / (d + 2)) bin_width.
 
@@ -65,6 +67,7 @@ def _log_choices(n):
     return i, gammaln(n + 1) - gammaln(i + 1) - gammaln(n - i + 1)
 
 
+@formula
 def cell_surface(d: int, bin_width: float, scheme: str = "grid") -> float:
     """Surface of a cell over its volume.
 
@@ -91,7 +94,7 @@ def cell_surface(d: int, bin_width: float, scheme: str = "grid") -> float:
     >>> cell_surface(2, 0.5), round(cell_surface(2, 0.5, scheme="lattice"), 3)
     (8.0, 6.532)
     """
-    check_size("d", d)
+    check_integer(1, d=d)
     check_positive(bin_width=bin_width)
     check_choice("scheme", scheme, SCHEMES)
     if scheme == "grid":
@@ -102,6 +105,7 @@ def cell_surface(d: int, bin_width: float, scheme: str = "grid") -> float:
     return float(n / lattice_scale(d, bin_width) * np.exp(faces).sum())
 
 
+@formula
 def cell_inradius(d: int, bin_width: float, scheme: str = "grid") -> float:
     """Radius of the largest ball in a cell: alpha / 2, for the lattice sqrt(3 d / (d + 2)) alpha / 2.
 
@@ -130,6 +134,7 @@ def cell_inradius(d: int, bin_width: float, scheme: str = "grid") -> float:
     return float(bin_width / 2 if scheme == "grid" else lattice_scale(d, bin_width) * np.sqrt(d / (d + 1)) / 2)
 
 
+@formula
 def cut_rate(d: int, bin_width: float, scheme: str = "grid", direction: str = "uniform") -> float:
     """Chance that two estimates are rounded differently, over their distance.
 
@@ -184,6 +189,7 @@ def _permutohedron_moment(n):
     return float(moments[n])
 
 
+@formula
 def rounding_rms_error(d: int, bin_width: float, scheme: str = "grid") -> float:
     """Root mean square of the rounding error, which is uniform in the cell whatever the estimate.
 
@@ -209,7 +215,7 @@ def rounding_rms_error(d: int, bin_width: float, scheme: str = "grid") -> float:
     >>> round(rounding_rms_error(3, 1.0), 3), round(rounding_rms_error(3, 1.0, scheme="lattice"), 3)
     (0.5, 0.597)
     """
-    check_size("d", d)
+    check_integer(1, d=d)
     check_positive(bin_width=bin_width)
     check_choice("scheme", scheme, SCHEMES)
     if scheme == "grid":
@@ -217,6 +223,7 @@ def rounding_rms_error(d: int, bin_width: float, scheme: str = "grid") -> float:
     return lattice_scale(d, bin_width) * _permutohedron_moment(int(d) + 1) ** 0.5 / (d + 1)
 
 
+@formula
 def lattice_rows(d: int, error: str = "worst") -> float:
     """Rows that the lattice needs for the same rho, over those of the grid.
 

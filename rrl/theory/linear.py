@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._checks import check_positive, check_version
+from ._formula import formula
 from .rounding import slack
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
 ]
 
 
+@formula
 def ridge_bin_width(d: int, epsilon: float, delta: float, rho: float, version: str = "corrected") -> float:
     """Bin width alpha of Algorithm 2 (Theorem 3.1).
 
@@ -51,6 +53,7 @@ def ridge_bin_width(d: int, epsilon: float, delta: float, rho: float, version: s
     return float(printed if version == "printed" else 2 * printed)
 
 
+@formula
 def ridge_weight_bound(label_bound: float, penalty: float) -> float:
     """Largest norm of a ridge solution in average form: Y / (2 sqrt(lambda)) (erratum E14).
 
@@ -79,6 +82,7 @@ def ridge_weight_bound(label_bound: float, penalty: float) -> float:
     return float(label_bound / (2 * np.sqrt(penalty)))
 
 
+@formula
 def ridge_sample_size(
     d: int,
     epsilon: float,
@@ -132,6 +136,7 @@ def ridge_sample_size(
     return float(25 * root**2 * np.log(2 / delta))
 
 
+@formula
 def fixed_design_penalty(epsilon: float, k: float, theta_norm: float) -> float:
     """The penalty of Theorem 3.2, lambda = eps^2 / (4 k norm(theta*)^2).
 
@@ -159,6 +164,7 @@ def fixed_design_penalty(epsilon: float, k: float, theta_norm: float) -> float:
     return float(epsilon**2 / (4 * k * theta_norm**2))
 
 
+@formula
 def fixed_design_sample_size(
     d: int,
     k: float,
@@ -206,6 +212,7 @@ def fixed_design_sample_size(
     return ridge_sample_size(d, epsilon / 2, delta, rho, penalty, label_bound, weight_bound, version)
 
 
+@formula
 def second_moment_bin_width(d: int, epsilon: float, delta: float, rho: float, version: str = "corrected") -> float:
     """Bin width alpha of Algorithm 3 (Theorem 3.3).
 
@@ -238,6 +245,7 @@ def second_moment_bin_width(d: int, epsilon: float, delta: float, rho: float, ve
     return float(printed if version == "printed" else 2 * printed)
 
 
+@formula
 def second_moment_sample_size(
     d: int, epsilon: float, delta: float, rho: float, t: int = 1, version: str = "corrected"
 ) -> float:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from .._checks import check_positive, check_version
+from .._checks import check_bool, check_choice, check_positive, check_version, real
+from ._formula import formula
 from .linear import fixed_design_penalty, ridge_bin_width, ridge_sample_size
 from .rounding import slack
 
@@ -25,6 +26,7 @@ __all__ = [
 ]
 
 
+@formula
 def value_weight_bound(d: int, H: int, h: int = 0, version: str = "printed") -> float:
     """Proposition 2.2: bound on the norm of a policy's weights at stage h.
 
@@ -51,14 +53,14 @@ def value_weight_bound(d: int, H: int, h: int = 0, version: str = "printed") -> 
     >>> value_weight_bound(4, 3), value_weight_bound(4, 3, 1, version="sharp")
     (12.0, 4.0)
     """
-    if version not in ("printed", "sharp"):
-        raise ValueError(f"version must be 'printed' or 'sharp', got {version!r}")
+    check_choice("version", version, ("printed", "sharp"))
     check_positive(d=d, H=H)
-    if not 0 <= h < H:
+    if not 0 <= real(h) < H:
         raise ValueError(f"h must lie in [0, H={H!r}), got {h!r}")
     return (2 * H if version == "printed" else H - h) * math.sqrt(d)
 
 
+@formula
 def bellman_loss_bound(H: int, epsilon: float, version: str = "corrected") -> float:
     """Lemma C.1: loss of the greedy policy whose Bellman residuals are at most epsilon everywhere.
 
@@ -91,12 +93,12 @@ def bellman_loss_bound(H: int, epsilon: float, version: str = "corrected") -> fl
 
 def _lsvi_accuracy(H, epsilon, version):
     """The Bellman accuracy epsilon' that R-LSVI needs at every stage, by Lemma C.1."""
-    if version not in ("corrected", "printed", "sharp"):
-        raise ValueError(f"version must be 'corrected', 'printed' or 'sharp', got {version!r}")
+    check_choice("version", version, ("corrected", "printed", "sharp"))
     check_positive(H=H, epsilon=epsilon)
     return epsilon / (2 * H ** (1 if version == "sharp" else 2))
 
 
+@formula
 def lsvi_penalty(d: int, k: float, H: int, epsilon: float, version: str = "corrected") -> float:
     """The penalty of Algorithm 4, lambda = accuracy^2 / (4 k norm(w)^2) with norm(w) <= 2 H sqrt(d).
 
@@ -132,6 +134,7 @@ def lsvi_penalty(d: int, k: float, H: int, epsilon: float, version: str = "corre
     return fixed_design_penalty(epsilon if version == "printed" else accuracy, k, value_weight_bound(d, H))
 
 
+@formula
 def lsvi_weight_bound(d: Any, k: Any, H: Any, epsilon: Any, version: str = "corrected") -> float:
     """The paper's B in Theorem 4.1, 2 H / sqrt(lambda): printed 8 sqrt(k d) H^2 / eps.
 
@@ -150,9 +153,11 @@ def lsvi_weight_bound(d: Any, k: Any, H: Any, epsilon: Any, version: str = "corr
     >>> lsvi_weight_bound(1, 4, 3, 0.5, version="printed"), lsvi_weight_bound(1, 4, 3, 0.5)
     (288.0, 5184.0)
     """
-    return 2 * H / math.sqrt(lsvi_penalty(d, k, H, epsilon, version))
+    penalty = lsvi_penalty(d, k, H, epsilon, version)
+    return 2 * H / math.sqrt(penalty)
 
 
+@formula
 def lsvi_bin_width(d: int, H: int, epsilon: float, delta: float, rho: float, version: str = "corrected") -> float:
     """Bin width of the ridge regressions in Algorithm 4, with rho / H and delta / H for each stage.
 
@@ -185,6 +190,7 @@ def lsvi_bin_width(d: int, H: int, epsilon: float, delta: float, rho: float, ver
     return ridge_bin_width(d, accuracy / 2, delta / H, rho / H)
 
 
+@formula
 def lsvi_sample_size(
     d: int,
     k: float,
@@ -236,6 +242,7 @@ def lsvi_sample_size(
     rest = slack(rho, delta)
     accuracy = _lsvi_accuracy(H, epsilon, version)
     check_positive(d=d, k=k)
+    check_bool(per_stage=per_stage, log10=log10)
     if version == "printed":
         digits = math.log10(40000 * math.log(H / delta) / rest**2) + 6 * math.log10(d) + 3 * math.log10(k)
         digits += 22 * math.log10(H) - 8 * math.log10(epsilon)

@@ -10,7 +10,8 @@ from decimal import Decimal
 from math import log, log1p, log10, sqrt
 from typing import TYPE_CHECKING
 
-from .._checks import check_positive, check_probability, check_version
+from .._checks import check_non_negative, check_positive, check_probability, check_version, real
+from ._formula import formula
 from .linear import ridge_bin_width, second_moment_bin_width, second_moment_sample_size
 from .lsvi import as_bound, ridge_digits
 from .rounding import slack
@@ -32,6 +33,7 @@ __all__ = [
 GRAM_ACCURACIES = ("printed", "corrected", "lemma D.3", "both conversions")
 
 
+@formula
 def jin_beta(d: int, H: int, K: int, p: float, c: float = 1.0) -> float:
     """Bonus width of plain LSVI-UCB (Jin et al., 2020), c d H sqrt(log(2 d K H / p)).
 
@@ -59,6 +61,7 @@ def jin_beta(d: int, H: int, K: int, p: float, c: float = 1.0) -> float:
     return c * d * H * sqrt(log(2 * d * K * H / p))
 
 
+@formula
 def bonus_gap_bound(gap: float, penalty: float, version: str = "corrected") -> float:
     """Lemma D.2: how far two Mahalanobis norms of a unit vector differ when the matrices differ by `gap`.
 
@@ -86,11 +89,12 @@ def bonus_gap_bound(gap: float, penalty: float, version: str = "corrected") -> f
     """
     check_version(version)
     check_positive(penalty=penalty)
-    if not 0 <= gap < penalty:
+    if not 0 <= real(gap) < penalty:
         raise ValueError(f"gap must lie in [0, penalty={penalty!r}), got {gap!r}")
     return sqrt(gap / ((penalty if version == "corrected" else 1) * (penalty - gap)))
 
 
+@formula
 def gram_accuracy(penalty: float, beta: float, H: int, epsilon: float, version: str = "corrected") -> float:
     """Lemma D.3: accuracy of the second moment for which the bonus errs by at most eps / (beta H).
 
@@ -122,6 +126,7 @@ def gram_accuracy(penalty: float, beta: float, H: int, epsilon: float, version: 
     return penalty ** (2 if version == "corrected" else 1) * (epsilon / (beta * H)) ** 2 / 2
 
 
+@formula
 def elliptical_potential_bound(d: float, H: float, T: float, M: float, penalty: float) -> float:
     """Lemma D.5: bound M H sqrt(T (1 + 1/lambda) d log((lambda + T) / lambda)) on the sum of the norms.
 
@@ -146,6 +151,7 @@ def elliptical_potential_bound(d: float, H: float, T: float, M: float, penalty: 
     return M * H * sqrt(T * (1 + 1 / penalty) * d * log((penalty + T) / penalty))
 
 
+@formula
 def ucb_gap_bound(
     d: float,
     H: float,
@@ -186,13 +192,15 @@ def ucb_gap_bound(
     '0.257'
     """
     check_probability(delta=delta)
-    check_positive(beta=beta)
+    check_positive(d=d, H=H, T=T, M=M, beta=beta, penalty=penalty)
+    check_non_negative(delta_w=delta_w, bonus_gap=bonus_gap)
     trajectories = T * M
     potential = 4 * beta * elliptical_potential_bound(d, H, T, M, penalty) / trajectories
     noise = sqrt(2 * log(3 / delta) / trajectories)
     return potential + (sqrt(H**3) + H) * noise + 2 * H * (beta * bonus_gap + delta_w)
 
 
+@formula
 def ucb_chain(d: float, H: float, epsilon: float, rho: float, log_term: float, gram: str = "printed") -> dict:
     """The parameters of Algorithm 5 as printed, every hidden constant 1: arithmetic on any kind of number.
 
@@ -281,6 +289,7 @@ class UCBParameters:
         return as_bound(self.log10_n_trajectories, False)
 
 
+@formula
 def ucb_parameters(
     d: int, H: int, epsilon: float, delta: float, rho: float, version: str = "corrected", *, beta: float | None = None
 ) -> UCBParameters:
@@ -331,7 +340,7 @@ def ucb_parameters(
         total = float((exact["M"] * exact["T"]).log10())
         penalty, beta = float(exact["penalty"]), float(d * H)
     else:
-        beta = float(d * H if beta is None else beta)
+        beta = float(d * H) if beta is None else beta
         check_positive(beta=beta)
         penalty = (epsilon / (H * d)) ** 2
         n_rounds = _rounds(64 * beta**2 * H**2 * (1 + 1 / penalty) * d / epsilon**2, penalty)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._checks import check_positive, check_probability, check_version
+from .._checks import as_float64, check_positive, check_probability, check_version
+from ._formula import formula
 
 if TYPE_CHECKING:
     from typing import Any
@@ -22,6 +23,7 @@ __all__ = [
 ]
 
 
+@formula
 def slack(rho: float, delta: float) -> float:
     """The share of rho that is left for rounding, rho' = rho - 2 delta (erratum E9).
 
@@ -57,6 +59,7 @@ def slack(rho: float, delta: float) -> float:
     return rest
 
 
+@formula
 def rounding_error_bound(d1: int, d2: int, bin_width: float) -> float:
     """Lemma 2.1: the Frobenius distance from a d1 x d2 matrix to its rounding, sqrt(d1 d2) alpha / 2.
 
@@ -82,6 +85,7 @@ def rounding_error_bound(d1: int, d2: int, bin_width: float) -> float:
     return float(np.sqrt(d1 * d2) * bin_width / 2)
 
 
+@formula
 def rounding_disagreement_bound(
     d1: int, d2: int, distance: float, bin_width: float, version: str = "corrected"
 ) -> float:
@@ -122,6 +126,7 @@ def rounding_disagreement_bound(
     return float(factor * distance / bin_width)
 
 
+@formula
 def disagreement_probability(differences: ArrayLike, bin_width: ArrayLike) -> Any:
     """The exact law behind Lemma 2.1: Pr[codes differ] = 1 - prod(1 - min(1, abs(delta_i) / alpha)).
 
@@ -148,11 +153,15 @@ def disagreement_probability(differences: ArrayLike, bin_width: ArrayLike) -> An
     >>> round(disagreement_probability([0.1, 0.1], 1.0), 12)
     0.19
     """
-    differences, width = np.abs(np.asarray(differences, dtype=float)), np.asarray(bin_width, dtype=float)
+    differences, width = np.abs(as_float64("differences", differences)), as_float64("bin_width", bin_width)
     if np.isnan(differences).any():
         raise ValueError("differences must not hold NaN")
     if not (width > 0).all():
         raise ValueError(f"bin_width must be positive, got {bin_width!r}")
+    try:
+        np.broadcast_shapes(differences.shape, width.shape)
+    except ValueError:
+        raise ValueError(f"bin_width has shape {width.shape}, differences {differences.shape}") from None
     # Logarithms keep the digits of a tiny probability, which 1 - prod(...) would lose; log 0 is a sure difference.
     with np.errstate(divide="ignore", over="ignore"):
         disagree = -np.expm1(np.log1p(-np.minimum(1, differences / width)).sum(axis=-1))

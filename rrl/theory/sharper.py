@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from .._checks import check_positive, check_probability
+from .._checks import as_float64, check_positive, check_probability
+from ._formula import formula
 from .lattice import cell_surface
 from .linear import ridge_weight_bound
 
@@ -44,6 +45,7 @@ class SamplePlan(NamedTuple):
     bin_width: float
 
 
+@formula
 def ridge_disagreement_bound(
     d: int, n_samples: float, bin_width: float, penalty: float, label_bound: float = 1.0
 ) -> float:
@@ -77,6 +79,7 @@ def ridge_disagreement_bound(
     return float(np.sqrt(2 * d / n_samples) * label_bound / (bin_width * penalty))
 
 
+@formula
 def ridge_error_bound(
     n_samples: float, delta: float, penalty: float, label_bound: float = 1.0, target_norm: float | None = None
 ) -> float:
@@ -122,6 +125,7 @@ def _fewer_cuts(d, scheme):
     return cell_surface(d, 1.0, scheme) / cell_surface(d, 1.0)
 
 
+@formula
 def ridge_plan(
     d: int,
     epsilon: float,
@@ -177,6 +181,7 @@ def ridge_plan(
     return SamplePlan(float(root**2), float(apart / root))
 
 
+@formula
 def second_moment_disagreement_bound(d: int, n_samples: float, bin_width: float, t: int = 1) -> float:
     """Bound on the probability that two runs of Algorithm 3 differ, sqrt(d (d + 3) / (2 N)) t / alpha.
 
@@ -209,6 +214,7 @@ def second_moment_disagreement_bound(d: int, n_samples: float, bin_width: float,
     return float(np.sqrt(d * (d + 3) / (2 * n_samples)) * t / bin_width)
 
 
+@formula
 def second_moment_error_bound(n_samples: float, delta: float, t: int = 1) -> float:
     """Frobenius distance to the second moment exceeded with probability at most delta.
 
@@ -239,6 +245,7 @@ def second_moment_error_bound(n_samples: float, delta: float, t: int = 1) -> flo
     return float(t * (1 + np.sqrt(np.log(1 / delta))) / np.sqrt(n_samples))
 
 
+@formula
 def second_moment_plan(
     d: int, epsilon: float, delta: float, rho: float, t: int = 1, scheme: str = "grid"
 ) -> SamplePlan:
@@ -280,6 +287,7 @@ def second_moment_plan(
     return SamplePlan(float(root**2), float(apart / root))
 
 
+@formula
 def design_plan(d: int, k: float, epsilon: float, delta: float, rho: float, label_bound: float = 1.0) -> SamplePlan:
     """Samples and bin width for Theorem 3.2's promise by least squares in the design's coordinates.
 
@@ -314,6 +322,7 @@ def design_plan(d: int, k: float, epsilon: float, delta: float, rho: float, labe
     return SamplePlan(float(noise * max(2 * d**2 / rho**2, 4 * tail)), float(epsilon / np.sqrt(d)))
 
 
+@formula
 def unequal_bin_widths(spread: ArrayLike, bin_width: float) -> np.ndarray:
     """One bin width for each entry, for the fewest disagreements at a given rounding error.
 
@@ -347,7 +356,7 @@ def unequal_bin_widths(spread: ArrayLike, bin_width: float) -> np.ndarray:
     (2.0, 0.5)
     """
     check_positive(bin_width=bin_width)
-    root = np.cbrt(np.asarray(spread, dtype=np.float64))
+    root = np.cbrt(as_float64("spread", spread))
     if root.ndim != 1 or root.size == 0 or not (np.isfinite(root).all() and (root > 0).all()):
         raise ValueError(f"spread must be a vector of positive finite numbers, got {spread!r}")
     return bin_width * root / np.sqrt(np.mean(root**2))

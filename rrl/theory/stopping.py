@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from .._checks import check_non_negative, check_positive, check_probability, check_size
+from .._checks import as_float64, check_non_negative, check_positive, check_probability, check_size, real
+from ._formula import formula
 from .lattice import cell_surface
 from .sharper import ridge_disagreement_bound, ridge_weight_bound
 
@@ -40,6 +41,7 @@ class StoppingStages(NamedTuple):
     miss: float
 
 
+@formula
 def stopping_stages(n_last: float, n_first: float, rho: float, early: float = 0.1, ratio: int = 4) -> StoppingStages:
     """Stages from `n_first` rows or a little more up to `n_last`, and the failure probability of each radius.
 
@@ -85,10 +87,11 @@ def stopping_stages(n_last: float, n_first: float, rho: float, early: float = 0.
 
 def check_ratio(ratio: Any) -> None:
     """Refuse a ratio of stages that is no integer >= 2."""
-    if not isinstance(ratio, Integral) or isinstance(ratio, bool) or ratio < 2:
+    if not isinstance(ratio, Integral) or isinstance(ratio, bool) or not 2 <= real(ratio) < 2**63:
         raise ValueError(f"ratio must be an integer of at least 2, got {ratio!r}")
 
 
+@formula
 def mean_rows_bound(sizes: Any, radii: Any, d: int, bin_width: float, scheme: str = "grid") -> float:
     """Bound on the mean number of rows of a run that stops early.
 
@@ -118,15 +121,17 @@ def mean_rows_bound(sizes: Any, radii: Any, d: int, bin_width: float, scheme: st
     >>> mean_rows_bound([100, 400, 1600], [0.01, 0.005], d=2, bin_width=0.1)
     460.0
     """
-    sizes, radii = np.asarray(sizes, dtype=float), np.asarray(radii, dtype=float)
+    sizes, radii = as_float64("sizes", sizes), as_float64("radii", radii)
     if sizes.ndim != 1 or radii.shape != (sizes.size - 1,):
         raise ValueError(f"radii must be one fewer than sizes, got {radii.size} and {sizes.size}")
-    if not ((np.diff(sizes, prepend=0) > 0).all() and (radii >= 0).all()):
+    if not (np.isfinite(sizes).all() and (np.diff(sizes, prepend=0) > 0).all() and (radii >= 0).all()):
         raise ValueError(f"sizes must increase from above 0 and radii be >= 0, got {sizes!r} and {radii!r}")
-    go_on = np.minimum(1, radii * cell_surface(d, bin_width, scheme))
+    with np.errstate(over="ignore"):
+        go_on = np.minimum(1, radii * cell_surface(d, bin_width, scheme))
     return float(sizes[0] + np.diff(sizes) @ go_on)
 
 
+@formula
 def mean_vector_radius(n_samples: float, delta: float, variance: float, size: float) -> float:
     """Distance of a mean of independent vectors from its expectation, exceeded with probability at most delta.
 
@@ -161,6 +166,7 @@ def mean_vector_radius(n_samples: float, delta: float, variance: float, size: fl
     return float((tail + np.sqrt(tail**2 + 2 * n_samples * variance * log)) / n_samples)
 
 
+@formula
 def ridge_gradient_radius(
     n_samples: float, delta: float, penalty: float, label_bound: float = 1.0, target_norm: float | None = None
 ) -> float:
@@ -201,6 +207,7 @@ def ridge_gradient_radius(
     return mean_vector_radius(n_samples, delta, label_bound**2, size)
 
 
+@formula
 def ridge_last_stage(
     d: int,
     bin_width: float,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._checks import check_positive, check_probability, check_size
+from ._formula import formula
 from .lattice import shadow
 from .sharper import (
     SamplePlan,
@@ -35,6 +36,7 @@ def _bernstein(mean, variance, largest, log):
     return mean + tail + np.sqrt(tail**2 + 2 * variance * log)
 
 
+@formula
 def typical_rounding_error(d: int, delta: float, bin_width: float) -> float:
     """Norm that the rounding error of Algorithm 1 exceeds with probability at most delta.
 
@@ -68,6 +70,7 @@ def typical_rounding_error(d: int, delta: float, bin_width: float) -> float:
     return float(np.sqrt(min(square, d / 4)) * bin_width)
 
 
+@formula
 def prediction_rounding_error(n_points: int, delta: float, bin_width: float) -> float:
     """Largest abs(x'e) at `n_points` points of norm at most 1, exceeded with probability at most delta.
 
@@ -109,6 +112,7 @@ def _sum_plan(apart, error, square, cross, epsilon, other):
     return min(SamplePlan(float(n_samples), float(apart / np.sqrt(n_samples))), other)
 
 
+@formula
 def ridge_plan_uniform(
     d: int,
     epsilon: float,
@@ -169,6 +173,7 @@ def ridge_plan_uniform(
     return _sum_plan(apart, error, square, np.sqrt(np.log(3 / delta) / 6), epsilon, other)
 
 
+@formula
 def second_moment_plan_uniform(d: int, epsilon: float, delta: float, rho: float, t: int = 1) -> SamplePlan:
     """Samples and bin width as :func:`second_moment_plan`, with the rounding error as the uniform noise that it is.
 
@@ -205,6 +210,7 @@ def second_moment_plan_uniform(d: int, epsilon: float, delta: float, rho: float,
     return _sum_plan(apart, error, square, np.sqrt(log / 3), epsilon, other)
 
 
+@formula
 def rotation_limits(d: int) -> tuple[float, float]:
     """What a shared random rotation before the grid does to disagreement: the factors at best and at worst.
 

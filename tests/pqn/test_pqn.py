@@ -604,6 +604,26 @@ def test_bad_settings(change, message):
         dataclasses.replace(CONFIG, **change)
 
 
+def test_one_value_is_rounded_as_an_array_is():
+    assert quantise(0.3, 0.4) == quantise(np.array([0.3]), 0.4)[0] == 0.4 and isinstance(quantise(0.3, 0.4), float)
+    assert quantise([1, 3], 2).tolist() == [2.0, 4.0] and quantise(np.float32(0.3), 0.4).dtype == np.float32
+    for q, step, message in (
+        (0.3, -0.1, "step must be finite and >= 0"),
+        (0.3, np.inf, "step must be finite and >= 0"),
+        ("a", 0.1, "q must hold real numbers"),
+        (1e308, 1e-10, "step is too fine or too large for q"),
+        ([1.0, 2.0], [0.1, 0.1, 0.1], r"step has shape \(3,\), which does not broadcast to \(2,\) of q"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            quantise(q, step)
+
+
+@pytest.mark.parametrize("seed", [None, 0.5, -1, True])
+def test_a_run_needs_a_seed(seed):
+    with pytest.raises(ValueError, match="seed must be a non-negative integer"):
+        trainer([(0, CONFIG), (seed, CONFIG)])
+
+
 def test_bad_runs_and_networks():
     with pytest.raises(ValueError, match="may differ only in"):
         trainer([(0, CONFIG), (0, dataclasses.replace(CONFIG, gamma=0.9))])

@@ -218,7 +218,31 @@ def test_bad_values():
     with pytest.raises(ValueError, match="tie_break"):
         rounded_actions(np.zeros((2, 3, 2)), tie_break="last")
     for measure in (tied, rounded_actions, agreement_report):
-        with pytest.raises(ValueError, match="grid_step must be at least 0, got -1"):
+        with pytest.raises(ValueError, match="grid_step must be a finite number >= 0, got -1"):
             measure(np.zeros((3, 4, 2)), -1)
     with pytest.raises(ValueError, match="at least 1 state"):
         action_agreement([[0, 1], [1, 0]], [False, False])
+
+
+@pytest.mark.parametrize("seed", [None, np.random.default_rng(0), 0.5, -1, True, "0"])
+def test_a_seed_is_a_number_that_is_not_used_up(seed):
+    q = np.zeros((2, 5, 3))
+    for rule in ("first", "independent"):
+        with pytest.raises(ValueError, match="seed must be a non-negative integer"):
+            rounded_actions(q, tie_break=rule, seed=seed)
+    assert (
+        rounded_actions(q, tie_break="shared", seed=2**80) == rounded_actions(q, tie_break="shared", seed=2**80)
+    ).all()
+
+
+def test_states_are_chosen_by_booleans():
+    actions = [[0, 1, 1], [0, 1, 2]]
+    assert action_agreement(actions, [1, 1, 0]).mean == action_agreement(actions, [True, True, False]).mean == 1
+    for states in (["True", "True", "False"], [0.5, 1, 0], [0, 1, 2]):
+        with pytest.raises(ValueError, match="states must be booleans or 0 and 1"):
+            action_agreement(actions, states)
+
+
+def test_codes_that_overflow_are_refused():
+    with pytest.raises(ValueError, match="grid_step=1e-320 is too fine for q"):
+        tied([[1.0, 2.0]], 1e-320)
