@@ -10,7 +10,7 @@ from . import theory
 from .randomness import shared_uniform
 from .rounding import Rounded, hypergrid_round
 from .lattice import lattice_round
-from .ridge import ReplicableRidge, ridge_weights
+from .ridge import LooseCodesWarning, ReplicableRidge, ridge_weights
 from .core_set import CoreSet, barycentric_spanner, core_set_constant, g_optimal_design
 from .second_moment import ReplicableSecondMoment, project_psd
 from .mdp import LinearMDP
@@ -60,6 +60,7 @@ __all__ = [
     "LSVIResult",
     "LSVIUCBResult",
     "LinearMDP",
+    "LooseCodesWarning",
     "Pair",
     "PilotBinWidth",
     "PilotWarning",

@@ -151,7 +151,7 @@ class ReplicableRidge(RegressorMixin, BaseEstimator):
     Scale by numbers that all runs share, and compare all that you publish. The order of the columns, of an array or of
     a data frame, is part of the codes.
 
-    A ``rrl.ridge.LooseCodesWarning`` says when the problem is so ill-conditioned that another processor may find
+    A :class:`rrl.LooseCodesWarning` says when the problem is so ill-conditioned that another processor may find
     other codes.
 
     Parameters

@@ -15,9 +15,8 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import Ridge
 from sklearn.preprocessing import StandardScaler
 
-from rrl import RandomFourierFeatures, ReplicableFittedQ, hypergrid_round, modal_share
+from rrl import LooseCodesWarning, RandomFourierFeatures, ReplicableFittedQ, hypergrid_round, modal_share
 from rrl.features import rowwise_product
-from rrl.ridge import LooseCodesWarning
 
 
 class OneHot:

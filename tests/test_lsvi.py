@@ -6,12 +6,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from rrl import LinearMDP, ReplicableRidge, g_optimal_design, hypergrid_round, r_lsvi, ridge_weights, theory
+from rrl import (
+    LinearMDP,
+    LooseCodesWarning,
+    ReplicableRidge,
+    g_optimal_design,
+    hypergrid_round,
+    r_lsvi,
+    ridge_weights,
+    theory,
+)
 from rrl.core_set import CoreSet
 from rrl.lsvi import _design_counts
 from rrl.mdp.linear_mdp import greedy_actions
 from rrl.replicability import clopper_pearson
-from rrl.ridge import LooseCodesWarning
 
 SIZES = {"n_states": 11, "n_actions": 4, "dim": 3, "horizon": 5}
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rrl import ReplicableRidge, ReplicableSecondMoment, ridge_weights
-from rrl.ridge import CONDITION_NOISE, LooseCodesWarning, solve_ridge
+from rrl import LooseCodesWarning, ReplicableRidge, ReplicableSecondMoment, ridge_weights
+from rrl.ridge import CONDITION_NOISE, solve_ridge
 
 
 def test_sums_that_underflow_are_refused_not_computed_with_the_digits_that_are_left():
