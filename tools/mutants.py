@@ -35,14 +35,14 @@ SLOW = 4.0  # Slower tests are left out: a survivor would cost minutes. Seconds.
 MEMORY = 8 << 30
 THEORY = ("interface", "theory/theory", "theory/theory_rl", "theory/theory_sharper")
 TESTS = {
-    "_checks": ("interface", "rounding", "randomness", "ridge", "theory/theory"),
+    "_checks": ("interface", "arguments", "rounding", "randomness", "ridge", "theory/theory"),
     "_estimators": ("interface", "ridge", "second_moment_weights"),
     "generative": ("interface", "lsvi"),
     "lsvi_ucb/arguments": ("interface", "lsvi_ucb/lsvi_ucb"),
     "rounding": ("interface", "rounding"),
     "lattice": ("interface", "lattice"),
     "randomness": ("interface", "randomness"),
-    "ridge": ("interface", "ridge", "second_moment_weights"),
+    "ridge": ("interface", "ridge", "ridge_scale", "second_moment_weights"),
     "second_moment": ("interface", "second_moment", "second_moment_weights"),
     "core_set": ("interface", "core_set"),
     "lsvi": ("interface", "lsvi"),
@@ -55,6 +55,7 @@ TESTS = {
     "features": ("interface", "features", "fitted_q"),
     "certify": ("interface", "certify"),
     "pilot": ("interface", "pilot"),
+    "theory/_formula": ("interface", "arguments", "theory/theory"),
     "theory/linear": THEORY,
     "theory/rounding": THEORY,
     "theory/lsvi": THEORY,
