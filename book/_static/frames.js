@@ -5,17 +5,22 @@
 globalThis.Frames ??= (() => {
   const SWIPE = 30; // pixels of a finger's way that count as a swipe
 
-  // Actions are kept as bits: all best actions of a run in a frame. The lowest is the one that is chosen.
-  const chosen = (mask) => 31 - Math.clz32(mask & -mask);
+  // Actions are kept as bits: all best actions of a run in a frame. The lowest is chosen, or the first in an order.
+  const chosen = (mask, order) => order?.find((i) => (mask >> i) & 1) ?? 31 - Math.clz32(mask & -mask);
   const members = (mask, count) => Array.from({ length: count }, (_, i) => i).filter((i) => (mask >> i) & 1);
 
-  function status(masks) {
-    if (new Set(masks.map(chosen)).size > 1) return "differ";
+  // What the runs do in a frame; `orders` has for each run the order in which it takes tied actions.
+  function status(masks, orders) {
+    if (new Set(masks.map((mask, run) => chosen(mask, orders?.[run]))).size > 1) return "differ";
     return masks.some((mask) => mask & (mask - 1)) ? "tie" : "agree";
   }
 
-  function words(mask, actions, many) {
-    const [first, ...others] = members(mask, actions.length).map((i) => actions[i]);
+  function words(mask, actions, many, order) {
+    const taken = chosen(mask, order);
+    const others = members(mask, actions.length)
+      .filter((i) => i !== taken)
+      .map((i) => actions[i]);
+    const first = actions[taken];
     if (!others.length) return [first, ""];
     return [first, `tied with ${others.length <= many ? others.join(", ") : `${others.length} others`}`];
   }
@@ -25,7 +30,7 @@ globalThis.Frames ??= (() => {
     const frames = panels[0].best.map((_, frame) => frame);
     if (which === "all") return frames;
     const asked = which === "any" ? panels : panels.filter((panel) => panel.name === which);
-    return frames.filter((frame) => asked.some((panel) => status(panel.best[frame]) === "differ"));
+    return frames.filter((frame) => asked.some((panel) => status(panel.best[frame], panel.orders?.[frame]) === "differ"));
   }
 
   // The place in a new list of frames that lies nearest to the frame shown before.
@@ -37,6 +42,8 @@ globalThis.Frames ??= (() => {
     return place;
   }
 
+  const read = (root) => JSON.parse(root.querySelector('script[type="application/json"]').textContent);
+
   const clamp = (place, count) => Math.min(Math.max(place, 0), count - 1);
 
   function element(name, attributes = {}, ...children) {
@@ -46,17 +53,41 @@ globalThis.Frames ??= (() => {
     return node;
   }
 
-  function start(root) {
+  let count = 0;
+
+  // What Python writes for the first frame, for other frames and runs: `data` with `title`, `seeds` and the `image`.
+  function make(data, frame = 0) {
+    const { title, seeds, image, panels } = data;
+    const view = element("div", { class: "frames-view" });
+    view.innerHTML = '<svg class="frames-picture" role="img"><image></image></svg><p class="frames-label"></p>';
+    for (const [key, value] of Object.entries(image)) view.querySelector("image").setAttribute(key, value);
+    const row = (name, cell) => {
+      const head = element(cell === "th" ? "td" : "th", cell === "th" ? {} : { scope: "row" }, name);
+      return element("tr", {}, head, ...panels.map((p) => element(cell, cell === "th" ? { scope: "col" } : {}, p.name)));
+    };
+    const body = seeds.map((seed) => row(`seed ${seed}`, "td"));
+    const table = element(
+      "table",
+      { class: "frames-table" },
+      element("thead", {}, row("", "th")),
+      element("tbody", {}, ...body),
+      element("tfoot", {}, row("together", "td")),
+    );
+    const root = element("div", { class: "frames", role: "group", "aria-label": title, "data-title": title });
+    root.append(element("div", { class: "frames-body" }, view, table));
+    start(root, data, frame);
+    return root;
+  }
+
+  function start(root, data = read(root), frame = 0) {
     root.dataset.started = "";
-    const data = JSON.parse(root.querySelector('script[type="application/json"]').textContent);
     const { panels, actions, labels, verdicts, many, columns, width, height } = data;
     const picture = root.querySelector(".frames-picture");
     const label = root.querySelector(".frames-label");
     const rows = [...root.querySelectorAll("tbody tr")].map((row) => [...row.querySelectorAll("td")]);
     const together = [...root.querySelectorAll("tfoot td")];
-    const state = { list: select(panels, "all"), place: 0 };
-
-    const key = `frames-${document.querySelectorAll(".frames[data-started]").length}`;
+    const state = { list: select(panels, "all"), place: frame };
+    const key = `frames-${++count}`;
     const slider = element("input", { id: `${key}-frame`, type: "range", min: 0, step: 1 });
     const back = element("button", { type: "button", "aria-label": "previous frame" }, "◀");
     const on = element("button", { type: "button", "aria-label": "next frame" }, "▶");
@@ -67,9 +98,9 @@ globalThis.Frames ??= (() => {
       ...panels.map((panel) => [panel.name, `only where seeds differ: ${panel.name}`]),
     ];
     for (const [value, text] of choices) {
-      const count = select(panels, value).length;
-      const option = element("option", { value }, `${text} (${count})`);
-      option.disabled = count === 0;
+      const number = select(panels, value).length;
+      const option = element("option", { value }, `${text} (${number})`);
+      option.disabled = number === 0;
       filter.append(option);
     }
     const report = element("p", { class: "frames-report" });
@@ -86,10 +117,10 @@ globalThis.Frames ??= (() => {
       picture.setAttribute("viewBox", `${corner.join(" ")} ${width} ${height}`);
       picture.setAttribute("aria-label", `${root.dataset.title}: ${labels[frame]}`);
       label.textContent = labels[frame];
-      const found = panels.map((panel) => status(panel.best[frame]));
+      const found = panels.map((panel) => status(panel.best[frame], panel.orders?.[frame]));
       panels.forEach((panel, column) => {
         rows.forEach((cells, run) => {
-          const [action, ties] = words(panel.best[frame][run], actions, many);
+          const [action, ties] = words(panel.best[frame][run], actions, many, panel.orders?.[frame]?.[run]);
           cells[column].dataset.mark = found[column];
           cells[column].replaceChildren(element("span", {}, action), element("small", {}, ties));
         });
@@ -98,6 +129,7 @@ globalThis.Frames ??= (() => {
       });
       slider.max = state.list.length - 1;
       slider.value = state.place;
+      root.dataset.frame = frame;
       const where = `Frame ${state.place + 1} of ${state.list.length}`;
       slider.setAttribute("aria-valuetext", `${where}, ${labels[frame]}`);
       back.disabled = state.place === 0;
@@ -147,8 +179,8 @@ globalThis.Frames ??= (() => {
     draw();
   }
 
-  return { clamp, nearest, select, start, status, words };
+  return { chosen, clamp, make, nearest, select, start, status, words };
 })();
 
 if (typeof module === "object") module.exports = globalThis.Frames;
-else document.querySelectorAll(".frames:not([data-started])").forEach(globalThis.Frames.start);
+else document.querySelectorAll(".frames:not([data-started])").forEach((root) => globalThis.Frames.start(root));

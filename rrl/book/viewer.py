@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-__all__ = ["frames_html", "pictures"]
+__all__ = ["MANY", "VERDICTS", "encode_frames", "frames_html", "pictures"]
 
 # What a frame is called where all seeds choose one action, do so by ties only, or do not.
 VERDICTS = {"agree": "✓ all agree", "tie": "≈ agree, by ties", "differ": "✗ differ"}
@@ -47,6 +47,22 @@ def _sprite(frames, columns):
     sheet[: len(frames)] = frames
     sheet = sheet.reshape(rows, columns, *frames.shape[1:]).swapaxes(1, 2)
     return sheet.reshape(rows * frames.shape[1], columns * frames.shape[2], *frames.shape[3:])
+
+
+def encode_frames(frames, columns=8):
+    """All frames as the address of one picture, with a frame's height and width and the picture's shape.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrl.book.viewer import encode_frames
+    >>> address, *sizes = encode_frames(np.zeros((9, 10, 20), np.uint8))
+    >>> address[:22], sizes
+    ('data:image/png;base64,', [10, 20, (20, 160)])
+    """
+    sheet = _sprite(frames, columns)
+    address = f"data:image/png;base64,{base64.b64encode(_png(sheet)).decode()}"
+    return address, *frames.shape[1:3], sheet.shape[:2]
 
 
 def _words(mask, actions):
@@ -135,7 +151,7 @@ def frames_html(
         raise ValueError("panels must hold at least one variant and one run")
     bits = 1 << np.arange(len(actions))
     masks = {name: ((q == q.max(-1, keepdims=True)) * bits).sum(-1).T.tolist() for name, q in panels.items()}
-    height, width = frames.shape[1:3]
+    sprite, height, width, sheet = encode_frames(frames, columns)
     data = {
         "panels": [{"name": name, "best": best} for name, best in masks.items()],
         "actions": list(actions),
@@ -146,14 +162,11 @@ def frames_html(
         "width": width,
         "height": height,
     }
-    sheet = _sprite(frames, columns)
-    sprite = base64.b64encode(_png(sheet)).decode()
     # Nothing in the data may end the script element.
     packed = json.dumps(data, ensure_ascii=False).replace("</", "<\\/")
     picture = (
         f'<svg class="frames-picture" role="img" aria-label="{html.escape(f"{title}: {labels[0]}")}" '
-        f'viewBox="0 0 {width} {height}"><image href="data:image/png;base64,{sprite}" '
-        f'width="{sheet.shape[1]}" height="{sheet.shape[0]}"/></svg>'
+        f'viewBox="0 0 {width} {height}"><image href="{sprite}" width="{sheet[1]}" height="{sheet[0]}"/></svg>'
     )
     return (
         f'<link rel="stylesheet" href="{static}/frames.css">'

@@ -6,12 +6,14 @@ from rrl.pqn.agreement import (
     action_gaps,
     agreement_by_gap,
     agreement_report,
+    best_actions,
     bootstrap_interval,
     rounded_actions,
     tied,
 )
 from rrl.pqn.config import PQNConfig, Step, VectorEnv
 from rrl.pqn.network import Architecture, StackedQNetwork, greedy_actions, quantise
+from rrl.pqn.reasons import Reasons, reasons
 from rrl.pqn.targets import linear_schedule, q_lambda_targets, td_target
 from rrl.pqn.train import Trainer, train
 
@@ -19,6 +21,7 @@ __all__ = [
     "ActionAgreement",
     "Architecture",
     "PQNConfig",
+    "Reasons",
     "StackedQNetwork",
     "Step",
     "Trainer",
@@ -27,11 +30,13 @@ __all__ = [
     "action_gaps",
     "agreement_by_gap",
     "agreement_report",
+    "best_actions",
     "bootstrap_interval",
     "greedy_actions",
     "linear_schedule",
     "q_lambda_targets",
     "quantise",
+    "reasons",
     "rounded_actions",
     "td_target",
     "tied",

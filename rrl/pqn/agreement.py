@@ -18,6 +18,7 @@ __all__ = [
     "action_gaps",
     "agreement_by_gap",
     "agreement_report",
+    "best_actions",
     "bootstrap_interval",
     "rounded_actions",
     "tied",
@@ -149,6 +150,30 @@ def _codes(q, grid_step):
     return codes
 
 
+def best_actions(q: np.ndarray, grid_step: float = 0.0) -> np.ndarray:
+    """Which actions share the largest rounded Q-value.
+
+    Parameters
+    ----------
+    q : array of float, shape (..., A)
+        Unrounded Q-values.
+    grid_step : float
+        Step of the rounding grid; 0 for none.
+
+    Returns
+    -------
+    array of bool, shape (..., A)
+
+    Examples
+    --------
+    >>> from rrl.pqn.agreement import best_actions
+    >>> best_actions([0.1, 0.15, -0.9], 0.4).tolist()
+    [True, True, False]
+    """
+    codes = _codes(q, grid_step)
+    return codes == codes.max(-1, keepdims=True)
+
+
 def tied(q: np.ndarray, grid_step: float = 0.0) -> np.ndarray:
     """Whether several actions share the largest rounded Q-value.
 
@@ -170,8 +195,7 @@ def tied(q: np.ndarray, grid_step: float = 0.0) -> np.ndarray:
     >>> tied([[0.1, 0.15, 0.9], [0.1, 0.15, -0.9]], 0.4).tolist()
     [False, True]
     """
-    codes = _codes(q, grid_step)
-    return (codes == codes.max(-1, keepdims=True)).sum(-1) > 1
+    return best_actions(q, grid_step).sum(-1) > 1
 
 
 def rounded_actions(q: np.ndarray, grid_step: float = 0.0, tie_break: str = "first", seed: int = 0) -> np.ndarray:
@@ -204,15 +228,15 @@ def rounded_actions(q: np.ndarray, grid_step: float = 0.0, tie_break: str = "fir
     shared 1.0
     independent 0.334
     """
-    codes = _codes(q, grid_step)
-    if codes.ndim != 3:
-        raise ValueError(f"q must have shape (runs, states, actions), got {codes.shape}")
+    best = best_actions(q, grid_step)
+    if best.ndim != 3:
+        raise ValueError(f"q must have shape (runs, states, actions), got {best.shape}")
     check_choice("tie_break", tie_break, ("first", "shared", "independent"))
     check_data_seed(seed)
     if tie_break == "first":
-        return codes.argmax(-1)
-    priority = np.random.default_rng(seed).random(codes.shape if tie_break == "independent" else codes.shape[1:])
-    return np.where(codes == codes.max(-1, keepdims=True), priority, -1).argmax(-1)
+        return best.argmax(-1)
+    priority = np.random.default_rng(seed).random(best.shape if tie_break == "independent" else best.shape[1:])
+    return np.where(best, priority, -1).argmax(-1)
 
 
 def action_gaps(q: Any) -> Any:

@@ -1,137 +1,204 @@
-"""The paper's claims on Figure 2, judged on rows of `rrl.experiments.games.results.table`."""
+"""The paper's claims on Figure 2, judged: supported, contradicted, or the runs cannot tell.
 
-from __future__ import annotations
+Each claim is an inequality, of one or more differences and a bar. It is supported where all of a difference's 95%
+interval lies above the bar, contradicted where all of it lies below, and where the interval contains both answers the
+runs cannot tell. Intervals are those of `rrl.experiments.games.intervals`; nothing is corrected for the number of
+claims.
+"""
 
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
-import numpy as np
-from scipy import stats
+from rrl.experiments.games.atari import SCALES, VARIANTS
+from rrl.experiments.games.intervals import difference_interval
 
-from rrl.experiments.games.atari import VARIANTS
+__all__ = ["CLAIMS", "MARGIN", "VERDICTS", "Finding", "all_of", "decide", "figure_status", "judge"]
 
-if TYPE_CHECKING:
-    from typing import Any
-
-__all__ = ["above", "difference", "judge", "t_factor"]
-
-# Where a row keeps a mean's error, and how many standard errors it is.
-ERRORS = {
-    "final": ("final_error", 1.96),
-    "agreement": ("jackknife_error", 1),
-    "agreement_independent": ("independent_error", 1),
-}
+VERDICTS = ("supported", "contradicted", "cannot tell")
+#: What counts as lost: more than a tenth, of plain's return or of all states. Our choice; the paper names none.
+MARGIN = 0.1
 
 
-def t_factor(n: Any) -> Any:
-    """Standard errors on either side of a mean of `n` runs that hold 95% of Student's t with n - 1 degrees.
+class Finding(NamedTuple):
+    """One difference of a claim.
 
-    Examples
-    --------
-    >>> from rrl.experiments.games.claims import t_factor
-    >>> [round(t_factor(n), 1) for n in (2, 3, 15)]
-    [12.7, 4.3, 2.1]
-    """
-    return float(stats.t.ppf(0.975, n - 1))
-
-
-def difference(one: dict, other: dict, measure: str = "final", reference: Any = None) -> tuple[float, float]:
-    """A difference of two means and its 95% error.
-
-    The error has Student's t with one degree of freedom less than the smaller number of runs: never
-    fewer standard errors than Welch's.
-
-    Parameters
+    Attributes
     ----------
-    one, other : dict
-        Rows of `rrl.experiments.games.results.table`, of at least two runs (an agreement needs three).
-    measure : {"final", "agreement", "agreement_independent"}
-        Of `one`.
-    reference : same, optional
-        Of `other`; the same measure if not given.
+    words : str
+        What is compared.
+    value, low, high : float
+        The difference and its 95% interval; returns are relative to plain's.
+    bar : float
+        What it must exceed.
+    """
 
-    Returns
-    -------
-    tuple of two float
+    words: str
+    value: float
+    low: float
+    high: float
+    bar: float = 0.0
+
+    @property
+    def verdict(self):
+        """One of `VERDICTS`."""
+        return decide(self.low, self.high, self.bar)
+
+    @property
+    def smallest(self):
+        """The smallest distance from the bar that would be seen on this side of it: the interval's arm towards it."""
+        return self.value - self.low if self.value >= self.bar else self.high - self.value
+
+
+def decide(low, high, bar=0.0):
+    """A verdict on "more than `bar`" from an interval.
 
     Examples
     --------
-    >>> from rrl.experiments.games.claims import difference
-    >>> one = {"seeds": [0, 1, 2], "final": 9.0, "final_error": 1.96}
-    >>> [round(x, 2) for x in difference(one, {**one, "final": 2.0})]
-    [7.0, 6.08]
+    >>> from rrl.experiments.games.claims import decide
+    >>> decide(0.1, 0.3), decide(-0.3, -0.1), decide(-0.1, 0.3), decide(-0.1, 0.3, -0.2)
+    ('supported', 'contradicted', 'cannot tell', 'supported')
     """
-    reference = reference or measure
-    errors = [row[ERRORS[name][0]] / ERRORS[name][1] for row, name in ((one, measure), (other, reference))]
-    factor = t_factor(min(len(one["seeds"]), len(other["seeds"])))
-    return float(one[measure] - other[reference]), float(factor * np.hypot(*errors))
+    if low > bar:
+        return "supported"
+    return "contradicted" if high < bar else "cannot tell"
 
 
-def above(one: Any, other: Any, measure: str = "final", reference: Any = None) -> Any:
-    """Whether a mean is larger by more than the 95% error of the `difference`, whose parameters these are.
+def all_of(verdicts):
+    """The verdict on a claim that asks for several things: contradicted if one is, supported if all are.
 
     Examples
     --------
-    >>> from rrl.experiments.games.claims import above
-    >>> one = {"seeds": [0, 1, 2], "final": 9.0, "final_error": 1.96}
-    >>> other = {"seeds": [0, 1, 2], "final": 2.0, "final_error": 1.96}
-    >>> above(one, other), above(one, {**other, "final": 4.0})
-    (True, False)
+    >>> from rrl.experiments.games.claims import all_of
+    >>> all_of(["supported", "cannot tell"]), all_of(["cannot tell", "contradicted"]), all_of([])
+    ('cannot tell', 'contradicted', 'cannot tell')
     """
-    found, error = difference(one, other, measure, reference)
-    return found > error
+    verdicts = list(verdicts)
+    if "contradicted" in verdicts:
+        return "contradicted"
+    return "supported" if verdicts and set(verdicts) == {"supported"} else "cannot tell"
 
 
-def judge(rows: Any) -> Any:
-    """Section 6.2's claims on one game, claim by claim.
+def _part(row, name):
+    return row[name], row[f"{name}_interval"]
+
+
+def _beside(rows, one, other, name, reference=None, bar=0.0):
+    """A variant's part less another's."""
+    a, b = _part(rows[one], name), _part(rows[other], reference or name)
+    return Finding(f"{one} less {other}", a[0] - b[0], *difference_interval(*a, *b), bar)
+
+
+def _return(rows, one, sign=1, bar=0.0):
+    """A variant's return less plain's, as a share of plain's; with sign -1 the loss, which is at most all of it."""
+    a, b = _part(rows[one], "final"), _part(rows["plain"], "final")
+    unit = b[0] or 1.0
+    # Scores are at least 0.
+    low, high = sorted(sign * max(end / unit, -1.0) for end in difference_interval(*a, *b))
+    return Finding(f"{one} {'beside' if sign > 0 else 'below'} plain", sign * (a[0] - b[0]) / unit, low, high, bar)
+
+
+#: Claims: their key, their words, whether they are the paper's, and what they compare.
+CLAIMS = (
+    (
+        "insufficient",
+        "Regularisation alone is not enough: quantised runs agree more than regularised ones.",
+        True,
+        lambda rows: [_beside(rows, "quantised", "regularised", "agreement")],
+    ),
+    (
+        "raises",
+        "Quantisation raises agreement above that of plain runs.",
+        True,
+        lambda rows: [_beside(rows, "quantised", "plain", "agreement")],
+    ),
+    (
+        "gaps",
+        "Low action gaps are part of it: some of the quantised runs' agreement is ties.",
+        True,
+        lambda rows: [
+            Finding("ties of quantised", rows["quantised"]["ties"], *rows["quantised"]["ties_interval"]),
+        ],
+    ),
+    (
+        "wrong",
+        "Quantised runs can agree on wrong actions: their return is lower than plain's.",
+        True,
+        lambda rows: [_return(rows, "quantised", sign=-1)],
+    ),
+    (
+        "kept",
+        "With both, nothing is lost: at least nine tenths of plain's return are kept.",
+        True,
+        lambda rows: [_return(rows, "both", bar=-MARGIN)],
+    ),
+    (
+        "benefit",
+        "With both, the gain in agreement stays: above plain, and not a tenth below quantised.",
+        True,
+        lambda rows: [
+            _beside(rows, "both", "plain", "agreement"),
+            _beside(rows, "both", "quantised", "agreement", bar=-MARGIN),
+        ],
+    ),
+    (
+        "beyond ties",
+        "With both, runs agree more than plain ones even with ties broken at random.",
+        False,
+        lambda rows: [_beside(rows, "both", "plain", "own")],
+    ),
+    (
+        "beyond habits",
+        "With both, runs agree more about the state: beyond ties and favourite actions.",
+        False,
+        lambda rows: [_beside(rows, "both", "plain", "state")],
+    ),
+)
+
+
+def judge(rows):
+    """Judge every claim on one game.
 
     Parameters
     ----------
     rows : dict of str to dict
-        A row of `rrl.experiments.games.results.table` for each of the four variants.
+        A row of `rrl.experiments.games.results.table` for each of the four variants; of a single run each, or none,
+        nothing can be told.
 
     Returns
     -------
-    list of (str, str, bool)
-        The claim in words, the numbers, and whether the runs show it: a difference has to be `above`, "within
-        variance" and "kept" mean that no loss is. The last is ours, not the paper's.
+    dict of str to (str, list of Finding)
+        For each key of `CLAIMS` its verdict, and the differences that it rests on.
     """
-    plain, quantised, regularised, both = map(rows.get, VARIANTS)
-    a = {v: f"{v} {row['agreement']:.2f}" for v, row in rows.items()}
-    r = {v: f"{v} {row['final']:.2f} ± {row['final_error']:.2f}" for v, row in rows.items()}
-    own = "agreement_independent"
-    player = ", ".join(f"{v} {np.mean(rows[v]['expert']):.2f}" for v in ("plain", "quantised"))
-    kappas = ", ".join(f"{v} {rows[v]['kappa_independent']:.2f}" for v in ("plain", "regularised", "both"))
-    raised = [above(quantised, row, "agreement") for row in (plain, regularised)]
-    yes = {True: "yes", False: "not beyond the error"}
-    return [
-        (
-            "Quantisation raises agreement, above plain and above regularisation alone.",
-            f"Agreement: {a['plain']}, {a['regularised']}, {a['quantised']}; above plain: {yes[raised[0]]}, "
-            f"above regularised: {yes[raised[1]]}.",
-            all(raised),
-        ),
-        (
-            "Quantised policies can agree on wrong actions: their return is lower than plain's.",
-            f"Return: {r['plain']}, {r['quantised']}, {quantised['final'] / plain['final']:.0%} of it. Agreement with "
-            f"the hold-out's player: {player}.",
-            above(plain, quantised),
-        ),
-        (
-            "With both, the return is within variance of the baseline.",
-            f"Return: {r['plain']}, {r['both']}, {both['final'] / plain['final']:.0%} of it; {r['regularised']}.",
-            not above(plain, both),
-        ),
-        (
-            "With both, the agreement of quantisation is kept.",
-            f"Agreement: {a['plain']}, {a['both']}, {a['quantised']}.",
-            above(quantised, plain, "agreement")
-            and above(both, plain, "agreement")
-            and not above(quantised, both, "agreement"),
-        ),
-        (
-            "Our addition: with both, agreement is above plain even when each run breaks its own ties.",
-            f"{both[own]:.2f} against {a['plain']} and {a['regularised']}. Fleiss' kappa of the same choices, which "
-            f"takes shared habits out: {kappas}.",
-            above(both, plain, own, "agreement"),
-        ),
-    ]
+    judged = {}
+    for key, _, _, compare in CLAIMS:
+        known = rows.keys() >= VARIANTS.keys() and min(len(row["seeds"]) for row in rows.values()) > 1
+        found = compare(rows) if known else []
+        judged[key] = all_of(finding.verdict for finding in found), found
+    return judged
+
+
+def figure_status(judged, studies):
+    """The claim map's word for Figure 2: its caption says that agreement rises and the return stays, on both games.
+
+    Parameters
+    ----------
+    judged : dict of str to dict
+        Of `judge`, by game.
+    studies : dict of str to Study
+        The comparisons that were judged, by game.
+
+    Returns
+    -------
+    str
+        A status of `rrl.book.claims`. Only the paper's scale (15 seeds of 10 million steps) can refute.
+    """
+    plan = SCALES["paper"]
+    word = all_of(judged[g][key][0] if g in judged else "cannot tell" for g in plan for key in ("benefit", "kept"))
+    full = all(
+        g in studies
+        and studies[g].total_steps >= plan[g]["total_steps"]
+        and len(studies[g].seeds) >= plan[g]["n_seeds"]
+        for g in plan
+    )
+    if word == "supported":
+        return "holds as printed" if full else "measured at reduced scale"
+    return "refuted" if full and word == "contradicted" else "cannot tell"

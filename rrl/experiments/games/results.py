@@ -10,15 +10,17 @@ import numpy as np
 from rrl.experiments.games import atari, minatar
 from rrl.experiments.games.atari import EXPERT_SEED, LAST_GAMES, VARIANTS
 from rrl.experiments.games.minatar import CHOICES
+from rrl.experiments.games.intervals import change_interval, jackknife_interval, mean_interval
 from rrl.experiments.provenance import clock_seconds
 from rrl.experiments.store import unit_key
 from rrl.packing import unpack_array
 from rrl.pqn.agreement import agreement_report
+from rrl.pqn.reasons import reasons
 
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["costs", "curves", "in_words", "q_values", "share_of_ties", "summary", "table"]
+__all__ = ["costs", "curves", "q_values", "reasons_of", "share_of_ties", "summary", "table", "variants_of"]
 
 TRAINED = ("atari", "minatar")
 # All runs of the protocol: the paper's, and the book's.
@@ -29,7 +31,7 @@ REPEATED = "{}, float32"
 RANK = {variant: k for k, variant in enumerate([*VARIANTS, *CHOICES, *map(REPEATED.format, VARIANTS)])}
 
 
-def _variants(records):
+def variants_of(records):
     """What each trained run is called in tables, by `unit_key`."""
     units = [record["unit"] for record in records if record["unit"]["experiment"] in TRAINED]
     plans = {(u["game"], u["settings"]["total_steps"]) for u in units if "precision" in u["settings"]}
@@ -47,7 +49,7 @@ def _gathered(records, kind="holdout"):
     Runs of different plans never mix: a longer Breakout is another study, a repetition in float32 another variant.
     """
     trained = {unit_key(r["unit"]): r for r in records if r["unit"]["experiment"] in TRAINED}
-    variants, asked = _variants(records), [f"{name}-{kind}" for name in TRAINED]
+    variants, asked = variants_of(records), [f"{name}-{kind}" for name in TRAINED]
     groups = {}
     for record in records:
         unit = record["unit"]
@@ -95,12 +97,13 @@ def table(records: list[dict], *, seed: int = 0) -> list[dict]:
     Returns
     -------
     list of dict
-        ``game``, ``total_steps`` (planned), ``variant``, ``holdout``, ``source`` of the hold-out, ``seeds``,
+        ``experiment``, ``game``, ``total_steps`` (planned), ``variant``, ``grid_step`` on which its runs act, ``holdout``, ``source`` of the hold-out, ``seeds``,
         ``steps`` (fewest and most done), ``complete``; ``finals`` (each run's mean over its last 20 training
         games), their mean ``final``, ``final_error`` (1.96 standard errors over runs, None for one run) and
-        ``final_interval`` (bootstrap over runs, 95%); ``greedies`` (each run's mean score of greedy games),
-        their mean ``greedy`` and ``greedy_error``; ``expert`` (each run's agreement with the expert); and what
-        `rrl.pqn.agreement.agreement_report` gives for the hold-out.
+        ``final_interval`` (95%, see `rrl.experiments.games.intervals`); ``greedies`` (each run's mean score of
+        greedy games), their mean ``greedy`` and ``greedy_error``; ``expert`` (each run's agreement with the
+        expert); and for two runs and more what `reasons_of` and `rrl.pqn.agreement.agreement_report` give for the
+        hold-out.
     """
     rows = []
     for (game, total_steps, variant, states), runs in _gathered(records).items():
@@ -113,9 +116,11 @@ def table(records: list[dict], *, seed: int = 0) -> list[dict]:
         greedies = np.array([np.mean(r["evaluation"]["scores"]) for r in results])
         rows.append(
             {
+                "experiment": next(iter(runs.values()))[0]["unit"]["experiment"],
                 "game": game,
                 "total_steps": total_steps,
                 "variant": variant,
+                "grid_step": step,
                 "holdout": states,
                 "source": answers[0]["source"],
                 "seeds": list(runs),
@@ -124,12 +129,12 @@ def table(records: list[dict], *, seed: int = 0) -> list[dict]:
                 "finals": finals.tolist(),
                 "final": float(finals.mean()),
                 "final_error": _error(finals),
-                "final_interval": _mean_interval(finals, seed),
+                "final_interval": mean_interval(finals),
                 "greedies": greedies.tolist(),
                 "greedy": float(greedies.mean()),
                 "greedy_error": _error(greedies),
                 "expert": [answer["agreement_with_expert"] for answer in answers],
-                **(agreement_report(q, step, seed) if len(q) > 1 else {}),
+                **(agreement_report(q, step, seed) | reasons_of(q, step) if len(q) > 1 else {}),
             }
         )
     return rows
@@ -140,10 +145,31 @@ def _error(values):
     return float(1.96 * values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else None
 
 
-def _mean_interval(values, seed, n_resamples=10_000):
-    """95% percentile interval of the mean, resampling the values."""
-    drawn = np.random.default_rng(seed).integers(len(values), size=(n_resamples, len(values)))
-    return tuple(np.quantile(values[drawn].mean(1), [0.025, 0.975]).tolist())
+def reasons_of(q, grid_step):
+    """Parts of an agreement with their 95% intervals.
+
+    Parameters
+    ----------
+    q : array of float, shape (R, N, A)
+    grid_step : float
+
+    Returns
+    -------
+    dict
+        ``agreement_interval`` (ties to the first action); ``own`` and ``shared``, the exact agreement with random
+        orders of tied actions, of each run's own or common; ``own_interval``; the parts ``state``, ``chance`` and
+        ``ties`` of `rrl.pqn.reasons.Reasons`, which add up to the agreement; ``state_interval``, ``ties_interval``;
+        ``single`` and ``same``.
+    """
+    why = reasons(q, grid_step)
+    few = [why.without(run) for run in range(len(q))] if len(q) > 2 else []
+    found = {}
+    for name, rule in (("agreement", "first"), ("own", "independent"), ("shared", "shared")):
+        ends = jackknife_interval(why.agreement(rule), [other.agreement(rule) for other in few])
+        found |= {name: why.agreement(rule), f"{name}_interval": ends}
+    for name, measure in (("state", lambda w: w.state), ("ties", lambda w: w.ties())):
+        found |= {name: measure(why), f"{name}_interval": change_interval(measure, why)}
+    return found | {"chance": why.chance, "single": why.single, "same": why.same}
 
 
 def share_of_ties(plain: float, rounded: float, own: float) -> float:
@@ -173,34 +199,8 @@ def share_of_ties(plain: float, rounded: float, own: float) -> float:
     return (rounded - own) / (rounded - plain) if rounded > plain else float("nan")
 
 
-def in_words(share: Any) -> Any:
-    """A share of a gain, of `share_of_ties`, in words.
-
-    Examples
-    --------
-    >>> from rrl.experiments.games.results import in_words
-    >>> in_words(0.6)
-    'Most of the gain is ties (60%).'
-    >>> in_words(1.5)
-    'All of the gain is ties.'
-    """
-    if np.isnan(share):
-        return "There is no gain to explain."
-    if share >= 0.95:
-        return "All of the gain is ties."
-    for limit, words in (
-        (0.75, "Nearly all of the gain is ties"),
-        (0.5, "Most of the gain is ties"),
-        (0.25, "A good part of the gain is ties, but not most"),
-        (0.1, "Little of the gain is ties"),
-    ):
-        if share >= limit:
-            return f"{words} ({share:.0%})."
-    return "Hardly any of the gain is ties."
-
-
-def summary(row: dict) -> Any:
-    """A row of `table` as text, mean ± 1.96 standard errors over runs; one pair's agreement has no error.
+def summary(row: dict) -> dict[str, str]:
+    """A row of `table` as text; a range is a 95% interval, ± are the paper's 1.96 standard errors over runs.
 
     Parameters
     ----------
@@ -211,29 +211,35 @@ def summary(row: dict) -> Any:
     -------
     dict of str to str
     """
-    agreement, interval = f"{row['agreement']:.2f}", "one pair"
-    if len(row["seeds"]) > 2:
-        agreement += f" ± {1.96 * row['standard_error']:.2f}"
-        interval = "{:.2f} to {:.2f}".format(*row["interval"])
+    few = len(row["seeds"]) < 3
+
+    def ranged(value, name=None):
+        if few and name != "final":
+            return f"{row[value]:z.2f}, one pair"
+        return "{:z.2f} ({:z.2f} to {:z.2f})".format(row[value], *row[f"{name or value}_interval"])
+
     return {
-        "seeds": f"{len(row['seeds'])}",
-        "million steps done": " to ".join(dict.fromkeys(f"{s / 1e6:.2g}" for s in row["steps"])),
-        "return (last 20 games)": f"{row['final']:.2f} ± {row['final_error']:.2f}",
-        "return, bootstrap interval": "{:.2f} to {:.2f}".format(*row["final_interval"]),
-        "return, greedy games": f"{row['greedy']:.2f} ± {row['greedy_error']:.2f}",
-        "agreement": agreement,
-        "agreement, bootstrap interval": interval,
+        "runs": f"{len(row['seeds'])}",
+        "million steps": " to ".join(dict.fromkeys(f"{s / 1e6:.2g}" for s in row["steps"])),
+        "return": ranged("final", "final"),
+        "the paper's error of the return": f"± {row['final_error']:.2f}",
+        "return of greedy games": f"{row['greedy']:.2f} ± {row['greedy_error']:.2f}",
+        "agreement": ranged("agreement"),
+        "the paper's error of the agreement": "one pair" if few else f"± {1.96 * row['standard_error']:.2f}",
+        "agreement, ties broken at random": ranged("own"),
+        "agreement, one random order for all": ranged("shared"),
+        "part of ties": ranged("ties"),
+        "part of chance": f"{row['chance']:.2f}",
+        "part of the state": ranged("state"),
         "Fleiss' kappa": f"{row['fleiss_kappa']:z.2f}",
-        "Fleiss' kappa, own tie-breaks": f"{row['kappa_independent']:z.2f}",
-        "Cohen's kappa, mean": f"{row['cohen_kappa']:z.2f}",
-        "most common action's share": f"{row['majority']:.2f}",
-        "states with ties": f"{row['tie_rate']:.2f}",
-        "agreement, shared tie-breaks": f"{row['agreement_shared']:.2f}",
-        "agreement, own tie-breaks": f"{row['agreement_independent']:.2f}",
-        "states where all runs have one best": f"{row['unique']:.3f}",
+        "Fleiss' kappa, ties broken at random": f"{row['state'] / (1 - row['chance']):z.2f}",
+        "choices between tied actions": f"{row['tie_rate']:.2f}",
+        "pairs with one best action each": f"{row['single']:.2f}",
+        "states where all runs have one": f"{row['unique']:.3f}",
         "agreement in those states": f"{row['agreement_unique']:.2f}",
-        "agreement with the recorded player": f"{np.mean(row['expert']):.2f}",
-        "median action gap before rounding": f"{row['median_gap']:.3g}",
+        "most common action's share": f"{row['majority']:.2f}",
+        "agreement with the player": f"{np.mean(row['expert']):.2f}",
+        "median action gap": f"{row['median_gap']:.3g}",
     }
 
 

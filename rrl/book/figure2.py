@@ -1,0 +1,167 @@
+"""What chapters 10 and 11 show of the runs of Figure 2: the explorer's groups, the frames behind them, verdicts."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from rrl.book.explorer import Group, RunSet
+from rrl.book.viewer import pictures
+from rrl.datasets.atari import RECORDED
+from rrl.datasets.atari import holdout as atari_holdout
+from rrl.datasets.recordings import read_recording
+from rrl.experiments.games import atari, minatar
+from rrl.experiments.games.claims import CLAIMS
+from rrl.experiments.games.figure import NAMES, compared
+from rrl.experiments.games.results import q_values, table
+from rrl.pqn.atari import action_names as atari_actions
+from rrl.pqn.minatar import action_names as minatar_actions
+
+__all__ = ["explorer_groups", "scale_of", "states_of", "verdict_table"]
+
+FRAMES = 24
+MARKS = {"supported": "✓ supported", "contradicted": "✗ contradicted", "cannot tell": "? cannot tell"}
+
+
+def scale_of(rows):
+    """How many runs of how many steps stand behind rows of a table.
+
+    Examples
+    --------
+    >>> from rrl.book.figure2 import scale_of
+    >>> scale_of([{"seeds": [0, 1], "steps": (80_000, 81_920)}])
+    '2 runs of 80,000 to 81,920 steps'
+    """
+    counts = sorted({len(row["seeds"]) for row in rows})
+    ends = sorted({end for row in rows for end in row["steps"]})
+    runs = " to ".join(dict.fromkeys((f"{counts[0]}", f"{counts[-1]}")))
+    steps = " to ".join(dict.fromkeys((f"{ends[0]:,}", f"{ends[-1]:,}")))
+    return f"{runs} runs of {steps} steps"
+
+
+def states_of(row, folder):
+    """The states on which a row's runs are compared, or None where their recording is not here.
+
+    Parameters
+    ----------
+    row : dict
+        Of `rrl.experiments.games.results.table`.
+    folder : path
+        Holds the records of both experiments, ``minatar`` and ``atari``.
+
+    Returns
+    -------
+    rrl.datasets.recordings.Holdout or None
+    """
+    folder, source = Path(folder) / row["experiment"], row["source"]
+    if row["experiment"] == "minatar":
+        path = folder / f"holdout_{row['game']}_{row['total_steps']}.recording"
+        found = minatar.holdout(json.loads(path.read_text("utf-8"))) if path.exists() else None
+    else:
+        own = folder / source.partition(":")[2]
+        try:
+            recording = read_recording(own, **RECORDED) if own.suffix == ".recording" else None
+            kind = "auto" if recording else source.partition(":")[0]
+            found = atari_holdout(row["game"], source=kind, recording=recording)
+        except FileNotFoundError:
+            found = None
+    return found if found and found.digest == row["holdout"] else None
+
+
+def explorer_groups(records, folder):
+    """Every set of runs that can be compared, for `rrl.book.explorer.explorer_html`.
+
+    Parameters
+    ----------
+    records : list of dict
+        Of both experiments.
+    folder : path
+        Holds both folders of records.
+
+    Returns
+    -------
+    list of rrl.book.explorer.Group
+        The figure's comparisons first of each game, then shorter runs; sets of states that are not here are left out.
+    """
+    shown, older = compared(records)
+    parts = [study.records for study in shown]
+    # MinAtar's shorter runs answer other questions than the four variants, so they are no whole study.
+    mine = [r for r in records if r["unit"]["experiment"].startswith("minatar")]
+    taken = {(s.game, s.total_steps) for s in shown if s.experiment == "minatar"}
+    rows = [row for row in table(mine) if (row["game"], row["total_steps"]) not in taken and len(row["seeds"]) > 1]
+    stacks = q_values(mine)
+    found = []
+    for own in [*parts, *(study.records for study in older if study.experiment == "atari")]:
+        found.append((table(own), q_values(own)))
+    for plan in dict.fromkeys((row["game"], row["total_steps"], row["holdout"]) for row in rows):
+        found.append(([row for row in rows if (row["game"], row["total_steps"], row["holdout"]) == plan], stacks))
+    groups = [_group(rows, stacks, folder) for rows, stacks in found if any(r["variant"] == "plain" for r in rows)]
+    groups = [group for group in groups if group]
+    order = {name: k for k, name in enumerate(NAMES.values())}
+    return sorted(groups, key=lambda group: order[group.game])
+
+
+def _group(rows, stacks, folder):
+    """One group of the explorer; None where its states are not here."""
+    states = states_of(rows[0], folder)
+    if states is None:
+        return None
+    experiment, game = rows[0]["experiment"], rows[0]["game"]
+    small = experiment == "minatar"
+    names = (minatar_actions if small else atari_actions)(game)
+    chosen = np.linspace(0, len(states.actions) - 1, FRAMES).astype(int)
+    frames = pictures(states.observations[chosen]) if small else states.observations[chosen, -1]
+    labels = [f"state {k + 1:,} of {len(states.actions):,}; the player: {names[states.actions[k]]}" for k in chosen]
+    q = stacks[game, rows[0]["total_steps"], rows[0]["holdout"]]
+    sets = [
+        RunSet(row["variant"], q[row["variant"]], row["grid_step"], row["final"], row["final_interval"]) for row in rows
+    ]
+    step = (minatar if small else atari).GAMES[game]["grid_step"]
+    scale = scale_of(rows)
+    return Group(NAMES[experiment, game], scale, step, tuple(names), frames, chosen, tuple(labels), tuple(sets))
+
+
+def verdict_table(judged, *, brief=True):
+    """The claims with their verdict in each game, as Markdown.
+
+    Parameters
+    ----------
+    judged : dict of str to dict
+        What `rrl.experiments.games.claims.judge` gives, by the name of the game.
+    brief : bool
+        Give the deciding difference alone, and what so many runs would see only where they cannot tell; otherwise all
+        differences with their intervals.
+
+    Returns
+    -------
+    str
+    """
+    lines = ["| " + " | ".join(["Claim", *judged]) + " |", "|-" * (1 + len(judged)) + "|"]
+    for key, words, papers, _ in CLAIMS:
+        cells = [words if papers else f"*Ours.* {words}"]
+        for claims in judged.values():
+            verdict, found = claims[key]
+            if brief:
+                found = [next((f for f in found if f.verdict == verdict), None)] if found else []
+            numbers = "; ".join(_numbers(finding, brief) for finding in found) or "no two runs"
+            cells.append(f"**{MARKS[verdict]}**<br>{numbers}")
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _numbers(finding, brief):
+    """A finding's difference, with its interval or where it decides nothing; the smallest that is seen."""
+    returns = "beside plain" in finding.words or "below plain" in finding.words
+    value, low, high = finding.value, finding.low, finding.high
+    if finding.words.endswith("below plain"):
+        value, low, high = -value, -high, -low
+
+    def form(number):
+        return (f"{number:+z.0%}" if returns else f"{number:+z.2f}").replace("-", "\N{MINUS SIGN}")
+
+    text = f"{form(value)} of the return" if returns else form(value)
+    if not brief:
+        text += f", from {form(low)} to {form(high)}"
+    if not brief or finding.verdict == "cannot tell":
+        text += f"; sees {form(finding.smallest).lstrip('+')}"
+    return text

@@ -1,0 +1,150 @@
+"""Which runs make a comparison of Figure 2: the four variants of a game, equally long, on the same states."""
+
+from typing import NamedTuple
+
+from rrl.experiments.games.atari import EXPERT_SEED, VARIANTS
+from rrl.experiments.games.results import table, variants_of
+from rrl.experiments.store import unit_key
+
+__all__ = ["NAMES", "Study", "compared", "own_games", "studies"]
+
+#: What a game is called, by the experiment that plays it.
+NAMES = {
+    ("minatar", "breakout"): "Breakout (MinAtar)",
+    ("minatar", "space_invaders"): "Space Invaders (MinAtar)",
+    ("minatar", "asterix"): "Asterix (MinAtar)",
+    ("atari", "mspacman"): "MsPacman (Atari)",
+    ("atari", "breakout"): "Breakout (Atari)",
+}
+
+
+class Study(NamedTuple):
+    """The largest whole block of runs of one plan: seeds for which every variant is recorded.
+
+    Attributes
+    ----------
+    experiment, game : str
+    total_steps : int
+        Planned.
+    holdout : str
+        Digest of the states on which the runs are compared.
+    seeds : tuple of int
+    equal : bool
+        Whether all its runs trained to the end of the plan.
+    records : list of dict
+        Of these runs and of their Q-values on these states.
+    """
+
+    experiment: str
+    game: str
+    total_steps: int
+    holdout: str
+    seeds: tuple
+    equal: bool
+    records: list
+
+    @property
+    def key(self):
+        """Experiment and game, of `NAMES`."""
+        return self.experiment, self.game
+
+    def rows(self):
+        """The four rows of `rrl.experiments.games.results.table`, by variant."""
+        return {row["variant"]: row for row in table(self.records)}
+
+
+def studies(records):
+    """Every plan of every game with at least one whole seed, in the order of `NAMES`, long plans first.
+
+    Parameters
+    ----------
+    records : list of dict
+        Of both experiments; repetitions in another precision, choices and players are left out.
+
+    Returns
+    -------
+    list of Study
+        Where runs answered on several hold-outs, on the one with most whole seeds; of equals on the one that the plan's
+        own player played, not the package's.
+    """
+    names = variants_of(records)
+    runs = {unit_key(r["unit"]): r for r in records if unit_key(r["unit"]) in names}
+    runs = {key: r for key, r in runs.items() if names[key] in VARIANTS and r["unit"]["seed"] != EXPERT_SEED}
+    answers = {}
+    for record in records:
+        unit = record["unit"]
+        if unit["experiment"].endswith("-holdout") and unit["run"] in runs:
+            run = runs[unit["run"]]["unit"]
+            plan = (run["experiment"], run["game"], run["settings"]["total_steps"])
+            sets = answers.setdefault(plan, {}).setdefault(unit["holdout"], {})
+            sets.setdefault(unit["seed"], {})[names[unit["run"]]] = record
+    found = []
+    for plan, sets in answers.items():
+        whole = {
+            digest: {seed: own for seed, own in by_seed.items() if own.keys() == VARIANTS.keys()}
+            for digest, by_seed in sets.items()
+        }
+
+        def rank(digest, whole=whole):
+            first = next(iter(whole[digest].values()), {}).get("plain")
+            return len(whole[digest]), bool(first) and "holdout_" in first["result"]["source"], digest
+
+        digest = max(whole, key=rank)
+        block = [record for own in whole[digest].values() for record in own.values()]
+        if block:
+            own = [runs[record["unit"]["run"]] for record in block]
+            seeds = tuple(sorted(whole[digest]))
+            found.append(Study(*plan, digest, seeds, all(r["result"]["complete"] for r in own), own + block))
+    return sorted(found, key=lambda s: (list(NAMES).index(s.key), -s.total_steps))
+
+
+def compared(records):
+    """Of each game the comparison that the figure shows, and the older ones that it does not.
+
+    Parameters
+    ----------
+    records : list of dict
+
+    Returns
+    -------
+    shown, older : list of Study
+        Shown are the longest plans with at least two whole seeds of runs that all trained to the end; MsPacman's and
+        Breakout's only from the scale "book" on, as earlier runs were far too short.
+    """
+    from rrl.experiments.games.atari import SCALES
+
+    shown, older = {}, []
+    for study in studies(records):
+        least = SCALES["book"][study.game]["total_steps"] if study.experiment == "atari" else 0
+        fits = study.equal and len(study.seeds) > 1 and study.total_steps >= least
+        if fits and study.key not in shown:
+            shown[study.key] = study
+        elif len(study.seeds) > 1:
+            older.append(study)
+    return list(shown.values()), older
+
+
+def own_games(records, study):
+    """Q-values of a study's runs on states of their own greedy games, where they are recorded.
+
+    Parameters
+    ----------
+    records : list of dict
+    study : Study
+
+    Returns
+    -------
+    dict of str to dict
+        For each digest of a set of states (one a seed) the Q-values, shape (seeds, states, actions), by variant; sets
+        on which not all of the study's runs have answered are left out.
+    """
+    from rrl.experiments.games.results import q_values
+
+    keys = {unit_key(r["unit"]) for r in study.records}
+    mine = [r for r in records if unit_key(r["unit"]) in keys or r["unit"].get("run") in keys]
+    found = q_values(mine, "own")
+    return {
+        digest: q
+        for (_, _, digest), q in found.items()
+        if q.keys() == VARIANTS.keys() and {len(stack) for stack in q.values()} == {len(study.seeds)}
+    }

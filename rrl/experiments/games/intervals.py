@@ -1,0 +1,114 @@
+"""95% intervals over runs, for few runs and for shares that end at 0 and 1.
+
+A mean return has Student's t, which is exact for normal scores. An agreement is a mean over *pairs* of runs: its error
+comes from leaving out one run after the other (the jackknife), on the scale of the arcsine of the root, where a share
+near 0 or 1 has the same error as one in the middle, and with Student's t for the number of runs. Turned back it cannot
+leave [0, 1]. Two runs are one pair, which says nothing of its error: its interval is everything. Differences combine
+the two intervals by their distances from the estimates (Newcombe's method, also called MOVER), so they stay in [-1, 1].
+"""
+
+import numpy as np
+from scipy import stats
+
+__all__ = ["change_interval", "difference_interval", "jackknife_interval", "mean_interval", "t_factor"]
+
+
+def t_factor(n):
+    """Standard errors on either side of a mean of `n` runs that hold 95% of Student's t with n - 1 degrees.
+
+    Examples
+    --------
+    >>> from rrl.experiments.games.intervals import t_factor
+    >>> [round(t_factor(n), 1) for n in (2, 3, 15)]
+    [12.7, 4.3, 2.1]
+    """
+    return float(stats.t.ppf(0.975, n - 1))
+
+
+def mean_interval(values):
+    """Of a mean of scores, which are at least 0; one score says nothing.
+
+    Examples
+    --------
+    >>> from rrl.experiments.games.intervals import mean_interval
+    >>> [round(end, 2) for end in mean_interval([4.0, 5.0, 6.0])]
+    [2.52, 7.48]
+    >>> mean_interval([4.0])
+    (0.0, inf)
+    """
+    values = np.asarray(values, dtype=float)
+    if len(values) < 2:
+        return 0.0, float("inf")
+    error = t_factor(len(values)) * values.std(ddof=1) / np.sqrt(len(values))
+    return float(max(0.0, values.mean() - error)), float(values.mean() + error)
+
+
+def jackknife_interval(whole, without, share=True):
+    """Of a statistic of pairs of runs.
+
+    Parameters
+    ----------
+    whole : float
+        The statistic of all runs.
+    without : sequence of float
+        The statistic of all runs but one, one after the other; two runs have none.
+    share : bool
+        Whether it lies in [0, 1], where the arcsine is taken; otherwise it lies in [-1, 1].
+
+    Returns
+    -------
+    (float, float)
+
+    Examples
+    --------
+    >>> from rrl.experiments.games.intervals import jackknife_interval
+    >>> [round(end, 2) for end in jackknife_interval(0.9, [0.88, 0.9, 0.92])]
+    [0.78, 0.98]
+    >>> jackknife_interval(0.9, [])
+    (0.0, 1.0)
+    """
+    least = 0.0 if share else -1.0
+    n = len(without)
+    if n < 3:
+        return least, 1.0
+    if not share:
+        parts = np.asarray(without, dtype=float)
+        error = t_factor(n) * np.sqrt((n - 1) / n * ((parts - parts.mean()) ** 2).sum())
+        return float(max(-1.0, whole - error)), float(min(1.0, whole + error))
+    angles = np.arcsin(np.sqrt(np.clip(without, 0, 1)))
+    error = t_factor(n) * np.sqrt((n - 1) / n * ((angles - angles.mean()) ** 2).sum())
+    middle = np.arcsin(np.sqrt(whole))
+    ends = np.clip([middle - error, middle + error], 0, np.pi / 2)
+    return tuple((np.sin(ends) ** 2).tolist())
+
+
+def difference_interval(one, ends, other, other_ends):
+    """Of the difference of two independent estimates, from an interval of each.
+
+    Examples
+    --------
+    >>> from rrl.experiments.games.intervals import difference_interval
+    >>> [round(end, 3) for end in difference_interval(0.9, (0.6, 1.0), 0.2, (0.1, 0.4))]
+    [0.339, 0.841]
+    """
+    found = one - other
+    low = found - np.hypot(one - ends[0], other_ends[1] - other)
+    high = found + np.hypot(ends[1] - one, other - other_ends[0])
+    return float(low), float(high)
+
+
+def change_interval(measure, why):
+    """Jackknife of a signed part of an agreement, such as ``state``.
+
+    Parameters
+    ----------
+    measure : callable
+        ``measure(reasons)`` gives the part.
+    why : rrl.pqn.reasons.Reasons
+
+    Returns
+    -------
+    (float, float)
+    """
+    runs = range(len(why.chosen)) if len(why.chosen) > 2 else ()
+    return jackknife_interval(measure(why), [measure(why.without(run)) for run in runs], share=False)
