@@ -7,7 +7,14 @@ import numpy as np
 __all__ = ["KINDS", "STATUSES", "verdict"]
 
 #: Every status that an item of the paper can have.
-STATUSES = ("holds as printed", "holds corrected", "refuted", "illustrated", "measured at reduced scale")
+STATUSES = (
+    "holds as printed",
+    "holds corrected",
+    "refuted",
+    "illustrated",
+    "measured at reduced scale",
+    "cannot tell",
+)
 #: Every kind of erratum, the heaviest fault first.
 KINDS = ("statement", "algorithm", "proof step", "constant", "notation", "misprint")
 

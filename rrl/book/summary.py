@@ -113,7 +113,7 @@ def from_minatar(folder: Any) -> dict:
         in agreement of "both" that is ties); ``games-runs``, runs a variant; ``games``, how many; ``games-gained``,
         in how many "both" keeps the return of "plain" and agrees more when ties count for nothing.
     """
-    from rrl.experiments.games.claims import above
+    from rrl.experiments.games.claims import judge
     from rrl.experiments.games.results import share_of_ties, table
     from rrl.experiments.store import RunStore
 
@@ -126,14 +126,14 @@ def from_minatar(folder: Any) -> dict:
         for variant in VARIANTS:
             found[f"{game}-return-{variant}"] = by[variant]["final"]
             found[f"{game}-agreement-{variant}"] = by[variant]["agreement"]
-            found[f"{game}-own-{variant}"] = by[variant]["agreement_independent"]
+            found[f"{game}-own-{variant}"] = by[variant]["own"]
             counts.append(len(by[variant]["seeds"]))
         plain, both = by["plain"], by["both"]
         found[f"{game}-kept"] = both["final"] / plain["final"]
-        ties = share_of_ties(plain["agreement"], both["agreement"], both["agreement_independent"])
+        ties = share_of_ties(plain["agreement"], both["agreement"], both["own"])
         found[f"{game}-ties"] = min(max(ties, 0.0), 1.0)
-        more = above(both, plain, "agreement_independent", "agreement")
-        gained.append(more and not above(plain, both))
+        judged = judge(by)
+        gained.append(judged["beyond ties"][0] == judged["kept"][0] == "supported")
     if not found:
         raise ValueError(f"no game is recorded at full scale in {folder}")
     return found | {"games-runs": min(counts), "games": len(gained), "games-gained": sum(gained)}

@@ -176,7 +176,7 @@ FIRST = {
     "erratum": "chapters/13_errata.html",
     "replicable ridge": "chapters/03_ridge.html",
     "CartPole": "chapters/09_cartpole.html",
-    "Breakout": "chapters/11_atari.html",
+    "Breakout": "chapters/10_figure2.html",
     "certificate": "chapters/12_sharper.html#",
     "teach": "book/teaching.html",
     "install": "book/how_to.html",

@@ -274,7 +274,7 @@ def test_figures_have_their_provenance_and_quick_pages_say_so(tab, origin, name)
 
 
 @site
-@pytest.mark.parametrize("name", ["09_cartpole", "10_minatar", "11_atari"])
+@pytest.mark.parametrize("name", ["09_cartpole", "10_figure2", "11_numbers"])
 def test_quick_figures_stand_beside_recorded_ones(tab, origin, name):
     tab.goto(f"{origin}chapters/{name}.html")
     kinds = [("recorded runs" in text) for text in tab.locator("details.provenance summary").all_inner_texts()]

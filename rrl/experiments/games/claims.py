@@ -11,7 +11,7 @@ from typing import NamedTuple
 from rrl.experiments.games.atari import SCALES, VARIANTS
 from rrl.experiments.games.intervals import difference_interval
 
-__all__ = ["CLAIMS", "MARGIN", "VERDICTS", "Finding", "all_of", "decide", "figure_status", "judge"]
+__all__ = ["CLAIMS", "MARGIN", "VERDICTS", "Finding", "all_of", "compare_with_plain", "decide", "figure_status", "judge"]
 
 VERDICTS = ("supported", "contradicted", "cannot tell")
 #: What counts as lost: more than a tenth, of plain's return or of all states. Our choice; the paper names none.
@@ -94,6 +94,24 @@ def _return(rows, one, sign=1, bar=0.0):
     # Scores are at least 0.
     low, high = sorted(sign * max(end / unit, -1.0) for end in difference_interval(*a, *b))
     return Finding(f"{one} {'beside' if sign > 0 else 'below'} plain", sign * (a[0] - b[0]) / unit, low, high, bar)
+
+
+def compare_with_plain(rows, variant):
+    """A variant's return and agreement less plain's.
+
+    Parameters
+    ----------
+    rows : dict of str to dict
+        Rows of `rrl.experiments.games.results.table`, ``plain`` among them.
+    variant : str
+
+    Returns
+    -------
+    dict of str to Finding
+        ``final`` (relative to plain's), ``agreement``, ``own`` and ``state``.
+    """
+    parts = {name: _beside(rows, variant, "plain", name) for name in ("agreement", "own", "state")}
+    return {"final": _return(rows, variant), **parts}
 
 
 #: Claims: their key, their words, whether they are the paper's, and what they compare.

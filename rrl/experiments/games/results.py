@@ -258,7 +258,7 @@ def curves(records: list[dict], window: int = LAST_GAMES) -> list[dict]:
         ``game``, ``total_steps``, ``variant``, ``seed``, ``step`` (int array: when each game ended) and
         ``score`` (float array: mean score of the last games).
     """
-    found, variants = [], _variants(records)
+    found, variants = [], variants_of(records)
     for record in records:
         unit = record["unit"]
         if unit["experiment"] not in TRAINED or unit["seed"] == EXPERT_SEED:
