@@ -28,8 +28,15 @@ def read_items(root):
 
 
 def read_claims(root):
-    """The entries of the map, as they stand in the file."""
-    return yaml.safe_load((root / "book" / "claims.yml").read_text(encoding="utf-8"))
+    """The entries of the map; where recorded runs still arrive a status is a list, and the page says which it is."""
+    claims = yaml.safe_load((root / "book" / "claims.yml").read_text(encoding="utf-8"))
+    for entry in claims:
+        if isinstance(entry.get("status"), list):
+            page = [entry["chapter"]] if (root / f"{entry['chapter']}.ipynb").is_file() else []
+            said = read_verdicts(root, page).get(entry["label"], {}).values()
+            allowed = entry["status"]
+            entry |= {"allowed": allowed, "status": next((word for word in said if word in allowed), allowed[0])}
+    return claims
 
 
 def read_verdicts(root, chapters):
@@ -91,8 +98,8 @@ def find_faults(root, claims, items, chapters, verdicts):
             continue
         if items.get(label) != entry["item"]:
             faults.append(f"{label}: the paper has {items.get(label, 'no such item')}, the entry {entry['item']}")
-        if entry["status"] not in STATUSES:
-            faults.append(f"{label}: unknown status {entry['status']!r}")
+        allowed = entry.get("allowed", [entry["status"]])
+        faults += [f"{label}: unknown status {status!r}" for status in allowed if status not in STATUSES]
         if entry["status"] == "holds corrected" and not entry.get("errata"):
             faults.append(f"{label}: corrected by no erratum")
         faults += [f"{label}: no erratum {e}" for e in entry.get("errata", []) if e not in numbers]
@@ -103,7 +110,7 @@ def find_faults(root, claims, items, chapters, verdicts):
             faults += [f"{label}: no test {node}" for node in entry["tests"] if not has_test(root, node)]
         recorded = verdicts.get(label, {})
         for chapter, verdict in recorded.items():
-            if verdict != entry["status"]:
+            if verdict not in allowed:
                 faults.append(f"{label}: the map says {entry['status']!r}, {chapter} recorded {verdict!r}")
         if not recorded and entry["chapter"] in chapters:
             faults.append(f"{label}: no page has recorded a verdict")

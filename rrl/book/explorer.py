@@ -4,9 +4,11 @@ The script and the styles are ``explorer.js`` and ``explorer.css`` in the book's
 ``frames.js``. Without them, and in print, the first choice stands on the page as a table and a first frame.
 """
 
+from __future__ import annotations
+
 import html
 import json
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -14,6 +16,10 @@ from rrl.book.viewer import MANY, VERDICTS, encode_frames, frames_html
 from rrl.experiments.games.intervals import jackknife_interval
 from rrl.pqn.agreement import best_actions
 from rrl.pqn.reasons import RULES, reasons
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
 
 __all__ = ["Group", "RunSet", "explorer_data", "explorer_html"]
 
@@ -58,7 +64,7 @@ class RunSet(NamedTuple):
     q: np.ndarray
     step: float
     final: float
-    ends: tuple
+    ends: tuple[float, float]
 
 
 class Group(NamedTuple):
@@ -82,11 +88,11 @@ class Group(NamedTuple):
     game: str
     scale: str
     step: float
-    actions: tuple
+    actions: tuple[str, ...]
     frames: np.ndarray
     states: np.ndarray
-    labels: tuple
-    sets: tuple
+    labels: tuple[str, ...]
+    sets: tuple[RunSet, ...]
 
 
 def _cell(q, step):
@@ -107,7 +113,7 @@ def _pack(masks, width):
     return "".join(DIGITS[part[i]] for i in range(len(masks)) for part in digits)
 
 
-def explorer_data(groups, *, n_seeds=5, seed=0):
+def explorer_data(groups: Sequence[Group], *, n_seeds: int = 5, seed: int = 0) -> dict[str, Any]:
     """Everything that the explorer shows, as plain JSON.
 
     Parameters
@@ -166,7 +172,7 @@ def explorer_data(groups, *, n_seeds=5, seed=0):
     return {"groups": out, "rules": rules, "lines": LINES, "verdicts": VERDICTS, "many": MANY}
 
 
-def lines(own, at, rule):
+def lines(own: dict[str, Any], at: int, rule: str) -> list[str]:
     """The table's column of a set on one of the group's steps under a rule; the script writes the same.
 
     Parameters
@@ -201,7 +207,9 @@ def _fixed(value, digits=2):
     return f"{np.floor(value * unit + 0.5) / unit:z.{digits}f}".replace("-", "\N{MINUS SIGN}")
 
 
-def explorer_html(groups, *, title, chosen=1, static="../_static", **options):
+def explorer_html(
+    groups: Sequence[Group], *, title: str, chosen: int = 1, static: str = "../_static", **options: int
+) -> str:
     """HTML of the explorer.
 
     Parameters

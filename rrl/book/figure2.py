@@ -1,7 +1,10 @@
 """What chapters 10 and 11 show of the runs of Figure 2: the explorer's groups, the frames behind them, verdicts."""
 
+from __future__ import annotations
+
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,13 +20,19 @@ from rrl.experiments.games.results import q_values, table
 from rrl.pqn.atari import action_names as atari_actions
 from rrl.pqn.minatar import action_names as minatar_actions
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from rrl.datasets.recordings import Holdout
+
 __all__ = ["explorer_groups", "scale_of", "states_of", "verdict_table"]
 
 FRAMES = 24
 MARKS = {"supported": "✓ supported", "contradicted": "✗ contradicted", "cannot tell": "? cannot tell"}
 
 
-def scale_of(rows):
+def scale_of(rows: Iterable[dict]) -> str:
     """How many runs of how many steps stand behind rows of a table.
 
     Examples
@@ -32,6 +41,7 @@ def scale_of(rows):
     >>> scale_of([{"seeds": [0, 1], "steps": (80_000, 81_920)}])
     '2 runs of 80,000 to 81,920 steps'
     """
+    rows = list(rows)
     counts = sorted({len(row["seeds"]) for row in rows})
     ends = sorted({end for row in rows for end in row["steps"]})
     runs = " to ".join(dict.fromkeys((f"{counts[0]}", f"{counts[-1]}")))
@@ -39,7 +49,7 @@ def scale_of(rows):
     return f"{runs} runs of {steps} steps"
 
 
-def states_of(row, folder):
+def states_of(row: dict, folder: Any) -> Holdout | None:
     """The states on which a row's runs are compared, or None where their recording is not here.
 
     Parameters
@@ -68,7 +78,7 @@ def states_of(row, folder):
     return found if found and found.digest == row["holdout"] else None
 
 
-def explorer_groups(records, folder):
+def explorer_groups(records: list[dict], folder: Any) -> list[Group]:
     """Every set of runs that can be compared, for `rrl.book.explorer.explorer_html`.
 
     Parameters
@@ -121,7 +131,7 @@ def _group(rows, stacks, folder):
     return Group(NAMES[experiment, game], scale, step, tuple(names), frames, chosen, tuple(labels), tuple(sets))
 
 
-def verdict_table(judged, *, brief=True):
+def verdict_table(judged: dict[str, dict], *, brief: bool = True) -> str:
     """The claims with their verdict in each game, as Markdown.
 
     Parameters

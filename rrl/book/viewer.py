@@ -49,7 +49,7 @@ def _sprite(frames, columns):
     return sheet.reshape(rows * frames.shape[1], columns * frames.shape[2], *frames.shape[3:])
 
 
-def encode_frames(frames, columns=8):
+def encode_frames(frames: np.ndarray, columns: int = 8) -> tuple[str, int, int, tuple[int, int]]:
     """All frames as the address of one picture, with a frame's height and width and the picture's shape.
 
     Examples

@@ -1,5 +1,7 @@
 """Why two runs take the same action: because of the state, by the rule for ties, or because both like that action."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,25 +39,25 @@ class Reasons:
     same: float
     tie_rate: float
 
-    def agreement(self, rule="first"):
+    def agreement(self, rule: str = "first") -> float:
         """Mean over pairs of runs under a rule."""
         return float(_pairs_mean(self.pairwise[rule]))
 
     @property
-    def chance(self):
+    def chance(self) -> float:
         """What runs with these favourite actions would agree on if they never looked at the state."""
         return float((self.chosen.mean(0) ** 2).sum())
 
     @property
-    def state(self):
+    def state(self) -> float:
         """What is left beyond chance when each run breaks its ties by itself."""
         return self.agreement("independent") - self.chance
 
-    def ties(self, rule="first"):
+    def ties(self, rule: str = "first") -> float:
         """What a rule that all runs share adds: agreement with it, less agreement with orders of each run's own."""
         return self.agreement(rule) - self.agreement("independent")
 
-    def without(self, run):
+    def without(self, run: int) -> Reasons:
         """The same of all runs but one, for the jackknife; `single`, `same` and `tie_rate` are not known then."""
         keep = np.arange(len(self.chosen)) != run
         pairwise = {rule: matrix[np.ix_(keep, keep)] for rule, matrix in self.pairwise.items()}
@@ -66,7 +68,7 @@ def _pairs_mean(matrix):
     return matrix[np.triu_indices(len(matrix), 1)].mean()
 
 
-def reasons(q, grid_step=0.0):
+def reasons(q: np.ndarray, grid_step: float = 0.0) -> Reasons:
     """Take the agreement of R runs apart.
 
     Parameters

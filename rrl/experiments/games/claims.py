@@ -6,10 +6,17 @@ runs cannot tell. Intervals are those of `rrl.experiments.games.intervals`; noth
 claims.
 """
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
 
 from rrl.experiments.games.atari import SCALES, VARIANTS
 from rrl.experiments.games.intervals import difference_interval
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rrl.experiments.games.figure import Study
 
 __all__ = ["CLAIMS", "MARGIN", "VERDICTS", "Finding", "all_of", "compare_with_plain", "decide", "figure_status", "judge"]
 
@@ -38,17 +45,17 @@ class Finding(NamedTuple):
     bar: float = 0.0
 
     @property
-    def verdict(self):
+    def verdict(self) -> str:
         """One of `VERDICTS`."""
         return decide(self.low, self.high, self.bar)
 
     @property
-    def smallest(self):
+    def smallest(self) -> float:
         """The smallest distance from the bar that would be seen on this side of it: the interval's arm towards it."""
         return self.value - self.low if self.value >= self.bar else self.high - self.value
 
 
-def decide(low, high, bar=0.0):
+def decide(low: float, high: float, bar: float = 0.0) -> str:
     """A verdict on "more than `bar`" from an interval.
 
     Examples
@@ -62,7 +69,7 @@ def decide(low, high, bar=0.0):
     return "contradicted" if high < bar else "cannot tell"
 
 
-def all_of(verdicts):
+def all_of(verdicts: Iterable[str]) -> str:
     """The verdict on a claim that asks for several things: contradicted if one is, supported if all are.
 
     Examples
@@ -96,7 +103,7 @@ def _return(rows, one, sign=1, bar=0.0):
     return Finding(f"{one} {'beside' if sign > 0 else 'below'} plain", sign * (a[0] - b[0]) / unit, low, high, bar)
 
 
-def compare_with_plain(rows, variant):
+def compare_with_plain(rows: dict[str, dict], variant: str) -> dict[str, Finding]:
     """A variant's return and agreement less plain's.
 
     Parameters
@@ -172,7 +179,7 @@ CLAIMS = (
 )
 
 
-def judge(rows):
+def judge(rows: dict[str, dict]) -> dict[str, tuple[str, list[Finding]]]:
     """Judge every claim on one game.
 
     Parameters
@@ -194,7 +201,7 @@ def judge(rows):
     return judged
 
 
-def figure_status(judged, studies):
+def figure_status(judged: dict[str, dict], studies: dict[str, Study]) -> str:
     """The claim map's word for Figure 2: its caption says that agreement rises and the return stays, on both games.
 
     Parameters

@@ -1,10 +1,15 @@
 """Which runs make a comparison of Figure 2: the four variants of a game, equally long, on the same states."""
 
-from typing import NamedTuple
+from __future__ import annotations
 
-from rrl.experiments.games.atari import EXPERT_SEED, VARIANTS
-from rrl.experiments.games.results import table, variants_of
+from typing import TYPE_CHECKING, NamedTuple
+
+from rrl.experiments.games.atari import EXPERT_SEED, SCALES, VARIANTS
+from rrl.experiments.games.results import q_values, table, variants_of
 from rrl.experiments.store import unit_key
+
+if TYPE_CHECKING:
+    import numpy as np
 
 __all__ = ["NAMES", "Study", "compared", "own_games", "studies"]
 
@@ -39,21 +44,21 @@ class Study(NamedTuple):
     game: str
     total_steps: int
     holdout: str
-    seeds: tuple
+    seeds: tuple[int, ...]
     equal: bool
-    records: list
+    records: list[dict]
 
     @property
-    def key(self):
+    def key(self) -> tuple[str, str]:
         """Experiment and game, of `NAMES`."""
         return self.experiment, self.game
 
-    def rows(self):
+    def rows(self) -> dict[str, dict]:
         """The four rows of `rrl.experiments.games.results.table`, by variant."""
         return {row["variant"]: row for row in table(self.records)}
 
 
-def studies(records):
+def studies(records: list[dict]) -> list[Study]:
     """Every plan of every game with at least one whole seed, in the order of `NAMES`, long plans first.
 
     Parameters
@@ -98,7 +103,7 @@ def studies(records):
     return sorted(found, key=lambda s: (list(NAMES).index(s.key), -s.total_steps))
 
 
-def compared(records):
+def compared(records: list[dict]) -> tuple[list[Study], list[Study]]:
     """Of each game the comparison that the figure shows, and the older ones that it does not.
 
     Parameters
@@ -111,8 +116,6 @@ def compared(records):
         Shown are the longest plans with at least two whole seeds of runs that all trained to the end; MsPacman's and
         Breakout's only from the scale "book" on, as earlier runs were far too short.
     """
-    from rrl.experiments.games.atari import SCALES
-
     shown, older = {}, []
     for study in studies(records):
         least = SCALES["book"][study.game]["total_steps"] if study.experiment == "atari" else 0
@@ -124,7 +127,7 @@ def compared(records):
     return list(shown.values()), older
 
 
-def own_games(records, study):
+def own_games(records: list[dict], study: Study) -> dict[str, dict[str, np.ndarray]]:
     """Q-values of a study's runs on states of their own greedy games, where they are recorded.
 
     Parameters
@@ -138,8 +141,6 @@ def own_games(records, study):
         For each digest of a set of states (one a seed) the Q-values, shape (seeds, states, actions), by variant; sets
         on which not all of the study's runs have answered are left out.
     """
-    from rrl.experiments.games.results import q_values
-
     keys = {unit_key(r["unit"]) for r in study.records}
     mine = [r for r in records if unit_key(r["unit"]) in keys or r["unit"].get("run") in keys]
     found = q_values(mine, "own")

@@ -7,13 +7,22 @@ leave [0, 1]. Two runs are one pair, which says nothing of its error: its interv
 the two intervals by their distances from the estimates (Newcombe's method, also called MOVER), so they stay in [-1, 1].
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 from scipy import stats
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from rrl.pqn.reasons import Reasons
 
 __all__ = ["change_interval", "difference_interval", "jackknife_interval", "mean_interval", "t_factor"]
 
 
-def t_factor(n):
+def t_factor(n: int) -> float:
     """Standard errors on either side of a mean of `n` runs that hold 95% of Student's t with n - 1 degrees.
 
     Examples
@@ -25,7 +34,7 @@ def t_factor(n):
     return float(stats.t.ppf(0.975, n - 1))
 
 
-def mean_interval(values):
+def mean_interval(values: Sequence[float] | np.ndarray) -> tuple[float, float]:
     """Of a mean of scores, which are at least 0; one score says nothing.
 
     Examples
@@ -43,7 +52,7 @@ def mean_interval(values):
     return float(max(0.0, values.mean() - error)), float(values.mean() + error)
 
 
-def jackknife_interval(whole, without, share=True):
+def jackknife_interval(whole: float, without: Sequence[float], share: bool = True) -> tuple[float, float]:
     """Of a statistic of pairs of runs.
 
     Parameters
@@ -79,10 +88,13 @@ def jackknife_interval(whole, without, share=True):
     error = t_factor(n) * np.sqrt((n - 1) / n * ((angles - angles.mean()) ** 2).sum())
     middle = np.arcsin(np.sqrt(whole))
     ends = np.clip([middle - error, middle + error], 0, np.pi / 2)
-    return tuple((np.sin(ends) ** 2).tolist())
+    low, high = (np.sin(ends) ** 2).tolist()
+    return low, high
 
 
-def difference_interval(one, ends, other, other_ends):
+def difference_interval(
+    one: float, ends: tuple[float, float], other: float, other_ends: tuple[float, float]
+) -> tuple[float, float]:
     """Of the difference of two independent estimates, from an interval of each.
 
     Examples
@@ -97,7 +109,7 @@ def difference_interval(one, ends, other, other_ends):
     return float(low), float(high)
 
 
-def change_interval(measure, why):
+def change_interval(measure: Callable[[Reasons], float], why: Reasons) -> tuple[float, float]:
     """Jackknife of a signed part of an agreement, such as ``state``.
 
     Parameters

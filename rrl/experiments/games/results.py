@@ -31,7 +31,7 @@ REPEATED = "{}, float32"
 RANK = {variant: k for k, variant in enumerate([*VARIANTS, *CHOICES, *map(REPEATED.format, VARIANTS)])}
 
 
-def variants_of(records):
+def variants_of(records: list[dict]) -> dict[str, str]:
     """What each trained run is called in tables, by `unit_key`."""
     units = [record["unit"] for record in records if record["unit"]["experiment"] in TRAINED]
     plans = {(u["game"], u["settings"]["total_steps"]) for u in units if "precision" in u["settings"]}
@@ -145,7 +145,7 @@ def _error(values):
     return float(1.96 * values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else None
 
 
-def reasons_of(q, grid_step):
+def reasons_of(q: np.ndarray, grid_step: float) -> dict[str, Any]:
     """Parts of an agreement with their 95% intervals.
 
     Parameters
@@ -163,7 +163,7 @@ def reasons_of(q, grid_step):
     """
     why = reasons(q, grid_step)
     few = [why.without(run) for run in range(len(q))] if len(q) > 2 else []
-    found = {}
+    found: dict[str, Any] = {}
     for name, rule in (("agreement", "first"), ("own", "independent"), ("shared", "shared")):
         ends = jackknife_interval(why.agreement(rule), [other.agreement(rule) for other in few])
         found |= {name: why.agreement(rule), f"{name}_interval": ends}

@@ -1,0 +1,299 @@
+"""Figure 2 from its records: which runs are compared, their numbers by plain loops, intervals, and the parts of agreement."""
+
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from rrl.experiments.games import atari
+from rrl.experiments.games.atari import VARIANTS
+from rrl.experiments.games.figure import NAMES, compared, own_games, studies
+from rrl.experiments.games.intervals import (
+    change_interval,
+    difference_interval,
+    jackknife_interval,
+    mean_interval,
+    t_factor,
+)
+from rrl.experiments.games.runs import holdout_unit
+from rrl.experiments.store import RunStore, unit_key
+from rrl.packing import pack_array, unpack_array
+from rrl.pqn import agreement_report, reasons, rounded_actions
+from rrl.pqn.reasons import RULES
+
+RESULTS = Path(__file__).parents[2] / "book" / "results"
+
+
+@pytest.fixture(scope="module")
+def records():
+    return [r for kind in ("minatar", "atari") for r in RunStore(RESULTS / kind).records()]
+
+
+# Which runs are compared
+
+
+class States:
+    """A hold-out's name."""
+
+    def __init__(self, digest):
+        self.digest = digest
+
+
+def made(seeds, *, steps=500_000, variants=VARIANTS, holdouts=("a",), complete=True, precision="bfloat16"):
+    """Records of MsPacman as the study writes them."""
+    rng, found = np.random.default_rng(steps), []
+    for variant, seed in itertools.product(variants, seeds):
+        unit = atari._unit("mspacman", variant, seed, steps, precision)
+        games = {"step": pack_array(np.arange(30, dtype=np.int32)), "score": pack_array(np.ones(30, np.float32) * seed)}
+        result = {"games": games, "final_mean": 100.0 + seed, "steps": steps, "complete": complete}
+        found.append({"unit": unit, "result": result | {"evaluation": {"scores": [1.0, 2.0]}}})
+        for digest in holdouts:
+            q = pack_array(rng.normal(size=(40, 9)).astype(np.float32))
+            source = f"recorded:holdout_mspacman_{digest}.recording" if digest == "long" else "recorded:atari.json"
+            answer = {"q": q, "source": source, "agreement_with_expert": 0.5}
+            found.append({"unit": holdout_unit(unit, States(digest)), "result": answer})
+    return found
+
+
+def test_with_no_records_there_is_nothing_to_show():
+    assert compared([]) == ([], []) and studies([]) == []
+
+
+def test_a_game_is_shown_from_two_whole_seeds_on():
+    old = made([0, 1], steps=81_920, precision="float32")
+    for seeds, shown in (([], 0), ([0], 0), ([0, 1], 2), ([0, 1, 2, 3, 4], 5)):
+        found, older = compared(old + made(seeds))
+        assert [len(study.seeds) for study in found] == ([shown] if shown else [])
+        assert [study.total_steps for study in older] == [81_920]
+        assert all(set(study.rows()) == set(VARIANTS) for study in found)
+
+
+def test_a_seed_counts_when_its_four_variants_are_there():
+    whole, part = made([0, 1]), made([2], variants=["plain", "both", "quantised"])
+    (study,) = studies(whole + part)
+    assert study.seeds == (0, 1)
+    assert {row["seeds"] == [0, 1] for row in study.rows().values()} == {True}
+    assert studies(part) == []
+
+
+def test_runs_that_were_cut_and_repetitions_in_float32_are_not_compared():
+    cut, _ = compared(made([0, 1], complete=False))
+    assert cut == []
+    again = made([0, 1, 2], variants=["plain", "both"], precision="float32")
+    (study,), _ = compared(made([0, 1]) + again)
+    assert study.seeds == (0, 1) and {r["unit"].get("variant") for r in study.records} == set(VARIANTS)
+    settings = [r["unit"]["settings"] for r in study.records if "settings" in r["unit"]]
+    assert {s["precision"] for s in settings} == {"bfloat16"}
+
+
+def test_lengths_never_mix_and_the_player_s_own_hold_out_is_preferred():
+    mixed = made([0, 1], steps=81_920, precision="float32") + made([2, 3])
+    assert [(s.total_steps, s.seeds) for s in studies(mixed)] == [(500_000, (2, 3)), (81_920, (0, 1))]
+    (study,) = studies(made([0, 1], holdouts=("a", "long", "z")))
+    assert study.holdout == "long" and len(study.records) == 8 * 2
+    # A set on which fewer whole seeds have answered waits.
+    (study,) = studies(made([0, 1]) + made([0], holdouts=("long",)))
+    assert study.holdout == "a"
+
+
+def test_own_games_are_used_when_all_runs_have_answered():
+    runs = made([0, 1])
+    (study,) = studies(runs)
+    rng, own = np.random.default_rng(0), []
+    for record in study.records:
+        if "settings" in record["unit"]:
+            unit = holdout_unit(record["unit"], States("own-0"), "own") | {"block": 0}
+            own.append({"unit": unit, "result": {"q": pack_array(rng.normal(size=(20, 9)).astype(np.float32))}})
+    found = own_games(runs + own, study)
+    assert {digest: {v: q.shape for v, q in sets.items()} for digest, sets in found.items()} == {
+        "own-0": dict.fromkeys(VARIANTS, (2, 20, 9))
+    }
+    assert own_games(runs + own[1:], study) == {} == own_games(runs, study)
+
+
+def test_the_recorded_comparisons(records):
+    shown, older = compared(records)
+    assert [s.key for s in shown[:3]] == list(NAMES)[:3]
+    assert all(len(s.seeds) == 15 and s.total_steps == 1_000_000 and s.equal for s in shown[:3])
+    assert all(s.total_steps == 500_000 and s.equal for s in shown[3:])
+    assert ("atari", "breakout") in {s.key for s in older if not s.equal}
+
+
+# Its numbers, from the records by loops
+
+
+def test_the_figure_from_the_records_by_loops(records):
+    """Return, agreement and agreement with ties at random of every point, without the package's own functions."""
+    shown, _ = compared(records)
+    runs = {unit_key(r["unit"]): r for r in records if "settings" in r["unit"]}
+    for study in shown:
+        for variant, row in study.rows().items():
+            answers = [
+                r
+                for r in records
+                if r["unit"].get("run") in runs
+                and r["unit"]["holdout"] == study.holdout
+                and runs[r["unit"]["run"]]["unit"]["variant"] == variant
+                and "choice" not in runs[r["unit"]["run"]]["unit"]
+                and r["unit"]["seed"] in study.seeds
+                and runs[r["unit"]["run"]]["unit"]["settings"]["total_steps"] == study.total_steps
+                and runs[r["unit"]["run"]]["unit"]["settings"].get("precision", "float32")
+                == ("bfloat16" if study.experiment == "atari" else "float32")
+            ]
+            assert len(answers) == len(study.seeds)
+            scores, chosen, best = [], [], []
+            for answer in answers:
+                run = runs[answer["unit"]["run"]]
+                scores.append(unpack_array(run["result"]["games"]["score"])[-20:].astype(float).mean())
+                q = unpack_array(answer["result"]["q"])
+                step = np.float32(run["unit"]["settings"]["grid_step"])
+                code = np.floor(q / step + np.float32(0.5)) if step else q
+                best.append([np.flatnonzero(line == line.max()) for line in code])
+                chosen.append([actions[0] for actions in best[-1]])
+            pairs = list(itertools.combinations(range(len(answers)), 2))
+            same = [np.mean(np.equal(chosen[i], chosen[j])) for i, j in pairs]
+            own = [
+                np.mean([len(np.intersect1d(a, b)) / len(a) / len(b) for a, b in zip(best[i], best[j], strict=True)])
+                for i, j in pairs[:20]
+            ]
+            assert row["final"] == pytest.approx(np.mean(scores))
+            assert row["agreement"] == pytest.approx(np.mean(same))
+            matrix = reasons(
+                np.stack([unpack_array(answer["result"]["q"]) for answer in answers]), row["grid_step"]
+            ).pairwise["independent"]
+            assert [matrix[pair] for pair in pairs[:20]] == pytest.approx(own)
+            assert row["own"] == pytest.approx(np.mean([matrix[pair] for pair in pairs]))
+            error = stats.t.ppf(0.975, len(scores) - 1) * stats.sem(scores)
+            assert row["final_interval"] == pytest.approx((max(0, np.mean(scores) - error), np.mean(scores) + error))
+
+
+def test_the_parts_add_up_and_every_interval_of_a_share_stays_in_0_to_1(records):
+    shown, older = compared(records)
+    for study in [*shown, *older]:
+        for row in study.rows().values():
+            assert row["state"] + row["chance"] + row["ties"] == pytest.approx(row["agreement"], abs=1e-12)
+            for name in ("agreement", "own", "shared"):
+                low, high = row[f"{name}_interval"]
+                assert 0 <= low <= row[name] <= high <= 1
+            assert row["final_interval"][0] >= 0
+
+
+# The parts of an agreement
+
+
+def test_reasons_by_drawing():
+    """Exact agreements are the means of drawn ones; 400 draws of each rule, 5 standard errors allowed."""
+    q = np.random.default_rng(1).normal(size=(3, 60, 4))
+    why = reasons(q, 1.0)
+    assert 0.3 < why.tie_rate < 0.9
+    for rule in RULES:
+        drawn = []
+        for seed in range(400):
+            actions = rounded_actions(q, 1.0, rule, seed)
+            drawn.append(np.mean([(actions[i] == actions[j]).mean() for i, j in ((0, 1), (0, 2), (1, 2))]))
+        assert abs(np.mean(drawn) - why.agreement(rule)) <= 5 * np.std(drawn) / 20 + 1e-12
+    report = agreement_report(q, 1.0)
+    assert report["agreement"] == pytest.approx(why.agreement()) and report["tie_rate"] == pytest.approx(why.tie_rate)
+
+
+def test_reasons_of_known_runs():
+    """Runs without ties; runs that are indifferent; runs with one favourite."""
+    rng = np.random.default_rng(2)
+    q = rng.normal(size=(4, 300, 3))
+    plain = reasons(q)
+    assert plain.ties() == 0 and plain.single == 1 and plain.same == pytest.approx(plain.agreement())
+    assert plain.state + plain.chance == pytest.approx(plain.agreement())
+    indifferent = reasons(q, 1e3)
+    assert indifferent.agreement() == 1 == indifferent.tie_rate and indifferent.single == 0
+    assert indifferent.agreement("independent") == pytest.approx(1 / 3) == indifferent.chance
+    assert indifferent.state == pytest.approx(0, abs=1e-12) and indifferent.ties() == pytest.approx(2 / 3)
+    habit = reasons(q + np.array([0, 100.0, 0]))
+    assert habit.chance == habit.agreement() == 1 and habit.state == 0
+    # The same decisions in different states: all of what chance leaves.
+    same = np.eye(3)[np.arange(300) % 3][None].repeat(4, 0)
+    assert reasons(same).state == pytest.approx(2 / 3) and reasons(same).chance == pytest.approx(1 / 3)
+
+
+def test_leaving_a_run_out_is_asking_the_others():
+    q = np.random.default_rng(3).normal(size=(5, 80, 4))
+    why = reasons(q, 0.7)
+    for run in range(5):
+        few, fewer = why.without(run), reasons(np.delete(q, run, 0), 0.7)
+        for rule in RULES:
+            assert few.agreement(rule) == pytest.approx(fewer.agreement(rule))
+        assert few.state == pytest.approx(fewer.state) and few.ties() == pytest.approx(fewer.ties())
+
+
+@pytest.mark.parametrize("q", [np.zeros((1, 3, 2)), np.zeros((3, 2)), np.zeros((2, 0, 2)), np.zeros((2, 3, 0))])
+def test_too_few_runs_or_states_are_refused(q):
+    with pytest.raises(ValueError, match="q must have shape"):
+        reasons(q)
+
+
+# Intervals
+
+
+def test_a_mean_s_interval():
+    assert mean_interval([3.0]) == (0.0, float("inf"))
+    low, high = mean_interval([1.0, 2.0])
+    assert low == 0 and high == pytest.approx(1.5 + 12.706 * 0.5, abs=1e-3)
+    values = [10.0, 11.0, 12.5, 9.5]
+    assert mean_interval(values) == pytest.approx(
+        stats.t.interval(0.95, 3, loc=np.mean(values), scale=stats.sem(values))
+    )
+    assert stats.t.cdf(t_factor(5), 4) == pytest.approx(0.975)
+
+
+def test_one_pair_says_nothing():
+    assert jackknife_interval(0.9, []) == (0.0, 1.0) and jackknife_interval(0.2, [], share=False) == (-1.0, 1.0)
+    why = reasons(np.random.default_rng(0).normal(size=(2, 50, 3)), 0.5)
+    assert change_interval(lambda w: w.state, why) == (-1.0, 1.0)
+
+
+def test_certain_shares_have_no_width_and_never_leave_0_to_1():
+    assert jackknife_interval(1.0, [1.0, 1.0, 1.0]) == pytest.approx((1, 1))
+    assert jackknife_interval(0.0, [0.0] * 5) == (0, 0)
+    rng = np.random.default_rng(4)
+    for _ in range(200):
+        parts = rng.random(rng.integers(3, 8))
+        low, high = jackknife_interval(parts.mean(), parts)
+        assert 0 <= low <= parts.mean() <= high <= 1
+
+
+@pytest.mark.parametrize(("habit", "n"), [(0.0, 3), (0.7, 3), (3.0, 3), (0.7, 5), (0.7, 15)])
+def test_agreements_are_covered(habit, n):
+    """At least 90% of 300 intervals hold the truth; a true 95% would fail once in some 20,000 times.
+
+    Runs have common preferences in each of 60 states, favourites of their own and noise; the truth is the mean over
+    all pairs of 500 runs.
+    """
+    rng = np.random.default_rng([n, int(10 * habit)])
+    states = rng.normal(size=(60, 4))
+
+    def act(runs):
+        return (states + habit * rng.normal(size=(runs, 1, 4)) + rng.normal(size=(runs, 60, 4))).argmax(-1)
+
+    def pairs(actions):
+        counts = (actions[:, :, None] == np.arange(4)).sum(0)
+        r = len(actions)
+        return (counts * (counts - 1)).sum() / (r * (r - 1) * actions.shape[1])
+
+    truth, hits = pairs(act(500)), 0
+    for _ in range(300):
+        actions = act(n)
+        low, high = jackknife_interval(pairs(actions), [pairs(np.delete(actions, run, 0)) for run in range(n)])
+        hits += low <= truth <= high
+    assert hits >= 270
+
+
+def test_differences_combine_two_intervals():
+    """For symmetric intervals the usual root of squares; shares never differ by more than 1."""
+    assert difference_interval(5.0, (4.0, 6.0), 2.0, (0.0, 4.0)) == pytest.approx((3 - 5**0.5, 3 + 5**0.5))
+    rng = np.random.default_rng(5)
+    for _ in range(300):
+        a, b = np.sort(rng.random((2, 3)), axis=1)
+        low, high = difference_interval(a[1], (a[0], a[2]), b[1], (b[0], b[2]))
+        assert -1 <= low <= a[1] - b[1] <= high <= 1
+    assert difference_interval(0.9, (0.0, 1.0), 0.1, (0.0, 1.0))[0] < 0
