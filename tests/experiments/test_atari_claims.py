@@ -1,79 +1,168 @@
 """How the paper's claims on Figure 2 are judged."""
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from scipy import stats
 
+from rrl.book.claims import STATUSES
+from rrl.book.figure2 import verdict_table
 from rrl.experiments.games.atari import VARIANTS
-from rrl.experiments.games.claims import above, judge, t_factor
+from rrl.experiments.games.claims import (
+    CLAIMS,
+    MARGIN,
+    VERDICTS,
+    Finding,
+    all_of,
+    compare_with_plain,
+    decide,
+    figure_status,
+    judge,
+)
+from rrl.experiments.games.intervals import mean_interval
 
 
-def row(final=10.0, agreement=0.5, own=None, error=0.01, n=15, kappa=0.2):
+def row(final=10.0, agreement=0.5, own=None, state=0.1, ties=0.0, error=0.01, n=15):
     own = agreement if own is None else own
-    return {
-        "seeds": list(range(n)),
-        "final": final,
-        "final_error": 1.96 * error,
-        "agreement": agreement,
-        "jackknife_error": error,
-        "agreement_independent": own,
-        "independent_error": error,
-        "kappa_independent": kappa,
-        "expert": [agreement] * n,
+    ends = {
+        f"{name}_interval": (max(0.0, value - error), min(1.0, value + error))
+        for name, value in (("agreement", agreement), ("own", own))
     }
+    ends |= {f"{name}_interval": (value - error, value + error) for name, value in (("state", state), ("ties", ties))}
+    parts = {"final": final, "agreement": agreement, "own": own, "state": state, "ties": ties}
+    return parts | ends | {"seeds": list(range(n)), "final_interval": (max(0.0, final - error), final + error)}
 
 
 def rows(**others):
     return {v: others.get(v, row()) for v in VARIANTS}
 
 
-def seen(**others):
-    return [yes for _, _, yes in judge(rows(**others))]
+def verdicts(**others):
+    return {key: word for key, (word, _) in judge(rows(**others)).items()}
+
+
+def test_an_interval_that_holds_both_answers_tells_nothing():
+    """Every place of an interval beside a bar, its ends at it included."""
+    grid = np.linspace(-1, 1, 9)
+    for low, high, bar in itertools.product(grid, grid, (-0.5, 0.0, 0.25)):
+        if low <= high:
+            word = decide(low, high, bar)
+            assert word in VERDICTS
+            assert (word == "supported") == (low > bar) and (word == "contradicted") == (high < bar)
+            assert (word == "cannot tell") == (low <= bar <= high)
+    for words in itertools.product(VERDICTS, repeat=2):
+        joint = all_of(words)
+        assert (joint == "supported") == (set(words) == {"supported"})
+        assert (joint == "contradicted") == ("contradicted" in words)
 
 
 def test_nothing_differs():
-    """Equal variants show no gain; the return is within variance, but no agreement is "kept" that was not there."""
-    assert seen() == [False, False, True, False, False]
+    """Equal variants: nothing is raised, and whether that is none or little cannot be told; the return is kept."""
+    found = verdicts()
+    assert found == dict.fromkeys(found, "cannot tell") | {"kept": "supported"}
+    assert set(found) == {key for key, *_ in CLAIMS}
 
 
 def test_each_claim_by_itself():
-    high = row(agreement=0.9)
-    assert seen(quantised=high)[0] and not seen(quantised=high, regularised=high)[0]
-    assert seen(quantised=row(final=5))[1]
-    assert not seen(both=row(final=5))[2] and seen(both=row(final=20))[2]
-    assert seen(quantised=high, both=high)[3]
-    assert not seen(quantised=high, both=row(agreement=0.8))[3], "lost in part"
-    assert not seen(both=high)[3], "never there"
-    assert seen(both=high)[4] and not seen(both=row(agreement=0.9, own=0.5))[4]
+    high, low = row(agreement=0.9), row(agreement=0.1)
+    assert verdicts(quantised=high)["raises"] == "supported" == verdicts(quantised=high)["insufficient"]
+    assert verdicts(quantised=low)["raises"] == "contradicted" == verdicts(quantised=low)["insufficient"]
+    assert verdicts(quantised=high, regularised=high)["insufficient"] == "cannot tell"
+    assert verdicts(quantised=row(ties=0.2))["gaps"] == "supported"
+    assert verdicts(quantised=row(ties=-0.2))["gaps"] == "contradicted"
+    assert verdicts(quantised=row(final=5))["wrong"] == "supported"
+    assert verdicts(quantised=row(final=15))["wrong"] == "contradicted"
+    # A loss is more than a tenth.
+    for final, word in ((5, "contradicted"), (8.9, "contradicted"), (9.1, "supported"), (20, "supported")):
+        assert verdicts(both=row(final=final))["kept"] == word
+    assert verdicts(both=row(final=9.0))["kept"] == "cannot tell"
+    assert verdicts(quantised=high, both=high)["benefit"] == "supported"
+    assert verdicts(quantised=high, both=row(agreement=0.7))["benefit"] == "contradicted", "lost in part"
+    assert verdicts(quantised=low, both=low)["benefit"] == "contradicted", "never there"
+    assert verdicts(both=row(agreement=0.9, own=0.4))["beyond ties"] == "contradicted"
+    assert verdicts(both=row(state=0.3))["beyond habits"] == "supported"
 
 
-def test_words_hold_the_numbers():
-    claims = judge(rows(both=row(final=7.5, agreement=0.625, own=0.55)))
-    assert len(claims) == 5 and "both 7.50 ± 0.02, 75% of it; regularised 10.00" in claims[2][1]
-    assert "0.55 against plain 0.50 and regularised 0.50." in claims[4][1] and "both 0.20" in claims[4][1]
-    halves = judge(rows(quantised=row(agreement=0.9), regularised=row(agreement=0.9)))[0]
-    assert "above plain: yes, above regularised: not beyond the error" in halves[1] and not halves[2]
-    assert "player: plain 0.50, quantised 0.90" in judge(rows(quantised=row(agreement=0.9)))[1][1]
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_few_runs(n):
+    """One run tells nothing; two say nothing of agreement; three see what is as large as their interval."""
+    wide = {"agreement_interval": (0.0, 1.0), "own_interval": (0.0, 1.0)}
+    wide |= {"state_interval": (-1.0, 1.0), "ties_interval": (-1.0, 1.0)}
+    few = {v: row(agreement=a, n=n) for v, a in zip(VARIANTS, (0.1, 0.9, 0.1, 0.9), strict=True)}
+    for k, found in enumerate(few.values()):
+        found |= {"final_interval": mean_interval([10.0 + k + j for j in range(n)])} | (wide if n < 3 else {})
+    words = {key: word for key, (word, _) in judge(few).items()}
+    if n < 3:
+        assert set(words.values()) == {"cannot tell"}
+        assert all(bool(found) == (n > 1) for _, found in judge(few).values())
+    else:
+        assert words["raises"] == "supported" == words["benefit"] and words["wrong"] == "cannot tell"
 
 
-def test_above_keeps_its_level():
-    """Under equal means of three runs each, at most 2.5% are above: 20,000 pairs, 5 standard errors allowed."""
+def test_a_variant_that_is_missing_tells_nothing():
+    part = {v: row() for v in ("plain", "both")}
+    assert {word for word, _ in judge(part).values()} == {"cannot tell"}
+    assert "no two runs" in verdict_table({"A": judge(part)})
+
+
+def test_the_smallest_difference_is_the_arm_towards_the_bar():
+    seen = Finding("x", 0.3, 0.1, 0.4)
+    assert seen.smallest == pytest.approx(0.2) and seen.verdict == "supported"
+    lost = Finding("x", -0.3, -0.5, -0.2, -0.1)
+    assert lost.smallest == pytest.approx(0.1) and lost.verdict == "contradicted"
+    # Moved to just beyond it, a difference of this size is seen.
+    moved = Finding("x", 0.2001, 0.0001, 0.3001)
+    assert moved.verdict == "supported"
+
+
+def test_returns_are_relative_and_never_more_than_all_is_lost():
+    found = compare_with_plain(rows(both=row(final=2.0, error=5.0)), "both")["final"]
+    assert found.value == pytest.approx(-0.8) and found.low == -1.0
+    (loss,) = judge(rows(quantised=row(final=2.0, error=5.0)))["wrong"][1]
+    assert loss.value == pytest.approx(0.8) and loss.high == 1.0
+
+
+def test_verdicts_keep_their_level():
+    """Under equal means of three runs, a difference is seen at most 5% of the time: 20,000 pairs, 5 standard errors."""
     rng, n = np.random.default_rng(0), 20_000
-    scores = rng.normal(size=(2, n, 3))
-    means, errors = scores.mean(2), scores.std(2, ddof=1) / np.sqrt(3)
-    made = [[row(final=means[k, i], error=errors[k, i], n=3) for k in range(2)] for i in range(n)]
-    rate = np.mean([above(*pair) for pair in made])
-    assert 0.002 < rate < 0.025 + 5 * np.sqrt(0.025 / n)
+    scores = 50 + rng.normal(size=(n, 2, 3))
+    seen = 0
+    for one, other in scores:
+        pair = rows(
+            plain=row(final=other.mean()) | {"final_interval": mean_interval(other)},
+            both=row(final=one.mean()) | {"final_interval": mean_interval(one)},
+        )
+        seen += compare_with_plain(pair, "both")["final"].verdict != "cannot tell"
+    assert 0.004 < seen / n < 0.05 + 5 * np.sqrt(0.05 / n)
 
 
-@pytest.mark.parametrize("n", [2, 3, 15])
-def test_t_factor(n):
-    assert stats.t.cdf(t_factor(n), n - 1) == pytest.approx(0.975)
+def test_the_table_says_the_deciding_number_and_what_would_have_been_seen():
+    found = judge(rows(both=row(final=7.4, agreement=0.55), quantised=row(agreement=0.6)))
+    brief, full = verdict_table({"A": found}), verdict_table({"A": found}, brief=False)
+    kept = next(line for line in brief.splitlines() if "nine tenths" in line)
+    assert "✗ contradicted**<br>−26% of the return |" in kept
+    untold = next(line for line in brief.splitlines() if "about the state" in line)
+    assert "? cannot tell**<br>+0.00; sees 0.01 |" in untold
+    assert brief.count("\n") == 1 + len(CLAIMS) == full.count("\n")
+    kept = next(line for line in full.splitlines() if "nine tenths" in line)
+    assert "from −26% to −26%" in kept and "sees 0%" in kept
+    lower = next(line for line in full.splitlines() if "wrong actions" in line)
+    assert "+0% of the return" in lower
 
 
-def test_two_runs_show_no_agreement():
-    """With two runs the error of an agreement is not known: nothing is above anything."""
-    two = [row(agreement=a, error=float("inf"), n=2) for a in (0.1, 0.9)]
-    assert not any(above(a, b, "agreement") for a, b in itertools.product(two, two))
+def test_the_figure_s_status():
+    """Supported at reduced scale is measured; only the paper's scale refutes; anything else cannot tell."""
+    yes, no = judge(rows(quantised=row(agreement=0.9), both=row(agreement=0.9))), judge(rows(both=row(final=1.0)))
+    short = SimpleNamespace(total_steps=500_000, seeds=range(5))
+    full = SimpleNamespace(total_steps=10_000_000, seeds=range(15))
+    games = ("mspacman", "breakout")
+    assert figure_status({}, {}) == "cannot tell"
+    assert figure_status({"breakout": yes}, {"breakout": full}) == "cannot tell"
+    for study, words in ((short, ("measured at reduced scale", "cannot tell")), (full, ("holds as printed", "refuted"))):
+        same = dict.fromkeys(games, study)
+        assert figure_status(dict.fromkeys(games, yes), same) == words[0]
+        assert figure_status({"mspacman": yes, "breakout": no}, same) == words[1]
+        assert set(words) <= set(STATUSES)
+    assert figure_status(dict.fromkeys(games, judge(rows())), dict.fromkeys(games, full)) == "cannot tell"
+    assert MARGIN == 0.1  # the page says a tenth

@@ -264,7 +264,7 @@ def test_certain_shares_have_no_width_and_never_leave_0_to_1():
 
 @pytest.mark.parametrize(("habit", "n"), [(0.0, 3), (0.7, 3), (3.0, 3), (0.7, 5), (0.7, 15)])
 def test_agreements_are_covered(habit, n):
-    """At least 90% of 300 intervals hold the truth; a true 95% would fail once in some 20,000 times.
+    """At least 90% of 300 intervals hold the truth; with a true 95% each of the five fails in 1 of 8,000 seeds.
 
     Runs have common preferences in each of 60 states, favourites of their own and noise; the truth is the mean over
     all pairs of 500 runs.
