@@ -15,7 +15,7 @@ import numpy as np
 from rrl.book.viewer import MANY, VERDICTS, encode_frames, frames_html
 from rrl.experiments.games.intervals import jackknife_interval
 from rrl.pqn.agreement import best_actions
-from rrl.pqn.reasons import RULES, reasons
+from rrl.pqn.decomposition import RULES, reasons
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -182,7 +182,7 @@ def lines(own: dict[str, Any], at: int, rule: str) -> list[str]:
     at : int
         Place of the step.
     rule : str
-        One of `rrl.pqn.reasons.RULES`.
+        One of `rrl.pqn.decomposition.RULES`.
 
     Returns
     -------

@@ -21,7 +21,7 @@ from rrl.experiments.games.runs import holdout_unit
 from rrl.experiments.store import RunStore, unit_key
 from rrl.packing import pack_array, unpack_array
 from rrl.pqn import agreement_report, reasons, rounded_actions
-from rrl.pqn.reasons import RULES
+from rrl.pqn.decomposition import RULES
 
 RESULTS = Path(__file__).parents[2] / "book" / "results"
 

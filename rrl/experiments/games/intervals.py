@@ -17,7 +17,7 @@ from scipy import stats
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from rrl.pqn.reasons import Reasons
+    from rrl.pqn.decomposition import Reasons
 
 __all__ = ["change_interval", "difference_interval", "jackknife_interval", "mean_interval", "t_factor"]
 
@@ -116,7 +116,7 @@ def change_interval(measure: Callable[[Reasons], float], why: Reasons) -> tuple[
     ----------
     measure : callable
         ``measure(reasons)`` gives the part.
-    why : rrl.pqn.reasons.Reasons
+    why : rrl.pqn.decomposition.Reasons
 
     Returns
     -------

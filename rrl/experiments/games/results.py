@@ -15,7 +15,7 @@ from rrl.experiments.provenance import clock_seconds
 from rrl.experiments.store import unit_key
 from rrl.packing import unpack_array
 from rrl.pqn.agreement import agreement_report
-from rrl.pqn.reasons import reasons
+from rrl.pqn.decomposition import reasons
 
 if TYPE_CHECKING:
     from typing import Any
@@ -158,7 +158,7 @@ def reasons_of(q: np.ndarray, grid_step: float) -> dict[str, Any]:
     dict
         ``agreement_interval`` (ties to the first action); ``own`` and ``shared``, the exact agreement with random
         orders of tied actions, of each run's own or common; ``own_interval``; the parts ``state``, ``chance`` and
-        ``ties`` of `rrl.pqn.reasons.Reasons`, which add up to the agreement; ``state_interval``, ``ties_interval``;
+        ``ties`` of `rrl.pqn.decomposition.Reasons`, which add up to the agreement; ``state_interval``, ``ties_interval``;
         ``single`` and ``same``.
     """
     why = reasons(q, grid_step)

@@ -91,7 +91,7 @@ def reasons(q: np.ndarray, grid_step: float = 0.0) -> Reasons:
     --------
     Two runs of two actions, indifferent in the first of two states:
 
-    >>> from rrl.pqn.reasons import reasons
+    >>> from rrl.pqn.decomposition import reasons
     >>> why = reasons([[[0.0, 0.0], [1.0, 0.0]], [[0.0, 0.0], [1.0, 0.0]]], 0.5)
     >>> [why.agreement(rule) for rule in ("first", "shared", "independent")]
     [1.0, 1.0, 0.75]
