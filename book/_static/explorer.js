@@ -104,7 +104,7 @@ globalThis.Explorer ??= (() => {
     for (const [control, name, more] of [
       [game, "game"],
       [runs, "runs"],
-      [grid, "grid when they are compared", step],
+      [grid, "grid", step],
       [rule, "ties go to"],
     ]) {
       controls.append(element("label", { for: control.id }, name), control, more ?? "");
@@ -171,7 +171,8 @@ globalThis.Explorer ??= (() => {
       const { verdicts, many } = data;
       const shown = { panels, actions, labels, seeds, image, width, height, columns: across, verdicts, many };
       const frame = Math.min(Number(before), labels.length - 1);
-      place.replaceChildren(globalThis.Frames.make({ ...shown, title: `Frames of ${group.game}` }, frame));
+      const viewer = globalThis.Frames.make({ ...shown, title: `Frames of ${group.game}` }, frame);
+      place.querySelector(".frames").replaceWith(viewer);
     }
 
     game.addEventListener("change", () => {

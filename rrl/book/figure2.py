@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rrl.book.explorer import Group, RunSet
+from rrl.book.numbers import table as shown_table
 from rrl.book.viewer import pictures
 from rrl.datasets.atari import RECORDED
 from rrl.datasets.atari import holdout as atari_holdout
@@ -131,8 +132,8 @@ def _group(rows, stacks, folder):
     return Group(NAMES[experiment, game], scale, step, tuple(names), frames, chosen, tuple(labels), tuple(sets))
 
 
-def verdict_table(judged: dict[str, dict], *, brief: bool = True) -> str:
-    """The claims with their verdict in each game, as Markdown.
+def verdict_table(judged: dict[str, dict], *, brief: bool = True) -> Any:
+    """The claims with their verdict in each game.
 
     Parameters
     ----------
@@ -144,19 +145,19 @@ def verdict_table(judged: dict[str, dict], *, brief: bool = True) -> str:
 
     Returns
     -------
-    str
+    pandas.io.formats.style.Styler
     """
-    lines = ["| " + " | ".join(["Claim", *judged]) + " |", "|-" * (1 + len(judged)) + "|"]
+    rows = []
     for key, words, papers, _ in CLAIMS:
-        cells = [words if papers else f"*Ours.* {words}"]
+        cells = [words if papers else f"<em>Ours.</em> {words}"]
         for claims in judged.values():
             verdict, found = claims[key]
             if brief:
                 found = [next((f for f in found if f.verdict == verdict), None)] if found else []
             numbers = "; ".join(_numbers(finding, brief) for finding in found) or "no two runs"
-            cells.append(f"**{MARKS[verdict]}**<br>{numbers}")
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+            cells.append(f"<strong>{MARKS[verdict]}</strong><br>{numbers}")
+        rows.append(cells)
+    return shown_table(rows, ["Claim", *judged])
 
 
 def _numbers(finding, brief):

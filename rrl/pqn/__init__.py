@@ -12,8 +12,8 @@ from rrl.pqn.agreement import (
     tied,
 )
 from rrl.pqn.config import PQNConfig, Step, VectorEnv
-from rrl.pqn.network import Architecture, StackedQNetwork, greedy_actions, quantise
 from rrl.pqn.decomposition import Reasons, reasons
+from rrl.pqn.network import Architecture, StackedQNetwork, greedy_actions, quantise
 from rrl.pqn.targets import linear_schedule, q_lambda_targets, td_target
 from rrl.pqn.train import Trainer, train
 

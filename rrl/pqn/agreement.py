@@ -164,6 +164,11 @@ def best_actions(q: np.ndarray, grid_step: float = 0.0) -> np.ndarray:
     -------
     array of bool, shape (..., A)
 
+    Raises
+    ------
+    ValueError
+        If `q` holds no action or a value that is not finite, or `grid_step` is negative or too fine.
+
     Examples
     --------
     >>> from rrl.pqn.agreement import best_actions
@@ -171,6 +176,8 @@ def best_actions(q: np.ndarray, grid_step: float = 0.0) -> np.ndarray:
     [True, True, False]
     """
     codes = _codes(q, grid_step)
+    if not codes.ndim or not codes.shape[-1]:
+        raise ValueError(f"q must have shape (..., at least 1 action), got {codes.shape}")
     return codes == codes.max(-1, keepdims=True)
 
 

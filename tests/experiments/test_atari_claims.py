@@ -103,7 +103,7 @@ def test_few_runs(n):
 def test_a_variant_that_is_missing_tells_nothing():
     part = {v: row() for v in ("plain", "both")}
     assert {word for word, _ in judge(part).values()} == {"cannot tell"}
-    assert "no two runs" in verdict_table({"A": judge(part)})
+    assert "no two runs" in verdict_table({"A": judge(part)}).to_html()
 
 
 def test_the_smallest_difference_is_the_arm_towards_the_bar():
@@ -139,16 +139,13 @@ def test_verdicts_keep_their_level():
 
 def test_the_table_says_the_deciding_number_and_what_would_have_been_seen():
     found = judge(rows(both=row(final=7.4, agreement=0.55), quantised=row(agreement=0.6)))
-    brief, full = verdict_table({"A": found}), verdict_table({"A": found}, brief=False)
-    kept = next(line for line in brief.splitlines() if "nine tenths" in line)
-    assert "✗ contradicted**<br>−26% of the return |" in kept
-    untold = next(line for line in brief.splitlines() if "about the state" in line)
-    assert "? cannot tell**<br>+0.00; sees 0.01 |" in untold
-    assert brief.count("\n") == 1 + len(CLAIMS) == full.count("\n")
-    kept = next(line for line in full.splitlines() if "nine tenths" in line)
-    assert "from −26% to −26%" in kept and "sees 0%" in kept
-    lower = next(line for line in full.splitlines() if "wrong actions" in line)
-    assert "+0% of the return" in lower
+    brief, full = (dict(verdict_table({"A": found}, brief=b).data.to_numpy()) for b in (True, False))
+    assert len(brief) == len(CLAIMS) == len(full)
+    (kept, wrong, state), words = [next(k for k in brief if w in k) for w in ("nine", "wrong", "about the")], full
+    assert brief[kept] == "<strong>✗ contradicted</strong><br>−26% of the return"
+    assert brief[state] == "<strong>? cannot tell</strong><br>+0.00; sees 0.01"
+    assert "from −26% to −26%" in words[kept] and "sees 0%" in words[kept]
+    assert "+0% of the return" in words[wrong]
 
 
 def test_the_figure_s_status():
@@ -159,7 +156,10 @@ def test_the_figure_s_status():
     games = ("mspacman", "breakout")
     assert figure_status({}, {}) == "cannot tell"
     assert figure_status({"breakout": yes}, {"breakout": full}) == "cannot tell"
-    for study, words in ((short, ("measured at reduced scale", "cannot tell")), (full, ("holds as printed", "refuted"))):
+    for study, words in (
+        (short, ("measured at reduced scale", "cannot tell")),
+        (full, ("holds as printed", "refuted")),
+    ):
         same = dict.fromkeys(games, study)
         assert figure_status(dict.fromkeys(games, yes), same) == words[0]
         assert figure_status({"mspacman": yes, "breakout": no}, same) == words[1]

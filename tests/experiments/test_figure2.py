@@ -1,4 +1,4 @@
-"""Figure 2 from its records: which runs are compared, their numbers by plain loops, intervals, and the parts of agreement."""
+"""Figure 2 from its records: which runs are compared, their numbers by loops, intervals, the parts of agreement."""
 
 import itertools
 from pathlib import Path

@@ -18,7 +18,17 @@ if TYPE_CHECKING:
 
     from rrl.experiments.games.figure import Study
 
-__all__ = ["CLAIMS", "MARGIN", "VERDICTS", "Finding", "all_of", "compare_with_plain", "decide", "figure_status", "judge"]
+__all__ = [
+    "CLAIMS",
+    "MARGIN",
+    "VERDICTS",
+    "Finding",
+    "all_of",
+    "compare_with_plain",
+    "decide",
+    "figure_status",
+    "judge",
+]
 
 VERDICTS = ("supported", "contradicted", "cannot tell")
 #: What counts as lost: more than a tenth, of plain's return or of all states. Our choice; the paper names none.

@@ -9,8 +9,8 @@ import numpy as np
 
 from rrl.experiments.games import atari, minatar
 from rrl.experiments.games.atari import EXPERT_SEED, LAST_GAMES, VARIANTS
-from rrl.experiments.games.minatar import CHOICES
 from rrl.experiments.games.intervals import change_interval, jackknife_interval, mean_interval
+from rrl.experiments.games.minatar import CHOICES
 from rrl.experiments.provenance import clock_seconds
 from rrl.experiments.store import unit_key
 from rrl.packing import unpack_array
@@ -97,7 +97,8 @@ def table(records: list[dict], *, seed: int = 0) -> list[dict]:
     Returns
     -------
     list of dict
-        ``experiment``, ``game``, ``total_steps`` (planned), ``variant``, ``grid_step`` on which its runs act, ``holdout``, ``source`` of the hold-out, ``seeds``,
+        ``experiment``, ``game``, ``total_steps`` (planned), ``variant``, ``grid_step`` on which its runs act,
+        ``holdout``, ``source`` of the hold-out, ``seeds``,
         ``steps`` (fewest and most done), ``complete``; ``finals`` (each run's mean over its last 20 training
         games), their mean ``final``, ``final_error`` (1.96 standard errors over runs, None for one run) and
         ``final_interval`` (95%, see `rrl.experiments.games.intervals`); ``greedies`` (each run's mean score of
@@ -158,8 +159,8 @@ def reasons_of(q: np.ndarray, grid_step: float) -> dict[str, Any]:
     dict
         ``agreement_interval`` (ties to the first action); ``own`` and ``shared``, the exact agreement with random
         orders of tied actions, of each run's own or common; ``own_interval``; the parts ``state``, ``chance`` and
-        ``ties`` of `rrl.pqn.decomposition.Reasons`, which add up to the agreement; ``state_interval``, ``ties_interval``;
-        ``single`` and ``same``.
+        ``ties`` of `rrl.pqn.decomposition.Reasons`, which add up to the agreement; ``state_interval``,
+        ``ties_interval``; ``single`` and ``same``.
     """
     why = reasons(q, grid_step)
     few = [why.without(run) for run in range(len(q))] if len(q) > 2 else []
