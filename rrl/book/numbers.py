@@ -125,7 +125,7 @@ def number(value: Any, digits: int = 2) -> str:
     # The exponent after rounding: 0.0996 with two digits is 0.10.
     exponent = int(f"{size:.{digits - 1}e}".split("e")[1])
     places = digits - 1 - exponent
-    return f"{sign}{round(size, places):,.{max(0, places)}f}"
+    return f"{sign}{round(size, places):,.{max(0, places)}f}"  # pyright: ignore[reportCallIssue, reportArgumentType]
 
 
 def share_with_limits(count: int, trials: int, confidence: float = 0.95) -> str:

@@ -99,7 +99,8 @@ def studies(records: list[dict]) -> list[Study]:
         if block:
             own = [runs[record["unit"]["run"]] for record in block]
             seeds = tuple(sorted(whole[digest]))
-            found.append(Study(*plan, digest, seeds, all(r["result"]["complete"] for r in own), own + block))
+            complete = all(r["result"]["complete"] for r in own)
+            found.append(Study(*plan, digest, seeds, complete, own + block))  # pyright: ignore[reportCallIssue]
     return sorted(found, key=lambda s: (list(NAMES).index(s.key), -s.total_steps))
 
 
