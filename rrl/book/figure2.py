@@ -157,7 +157,7 @@ def verdict_table(judged: dict[str, dict], *, brief: bool = True) -> Any:
             numbers = "; ".join(_numbers(finding, brief) for finding in found) or "no two runs"
             cells.append(f"<strong>{MARKS[verdict]}</strong><br>{numbers}")
         rows.append(cells)
-    return shown_table(rows, ["Claim", *judged])
+    return shown_table(rows, ["Claim", *judged]).set_table_attributes('class="verdicts"')
 
 
 def _numbers(finding, brief):

@@ -219,7 +219,7 @@ def summary(row: dict) -> dict[str, str]:
             return f"{row[value]:z.2f}, one pair"
         return "{:z.2f} ({:z.2f} to {:z.2f})".format(row[value], *row[f"{name or value}_interval"])
 
-    return {
+    text = {
         "runs": f"{len(row['seeds'])}",
         "million steps": " to ".join(dict.fromkeys(f"{s / 1e6:.2g}" for s in row["steps"])),
         "return": ranged("final", "final"),
@@ -242,6 +242,7 @@ def summary(row: dict) -> dict[str, str]:
         "agreement with the player": f"{np.mean(row['expert']):.2f}",
         "median action gap": f"{row['median_gap']:.3g}",
     }
+    return {name: value.replace("-", "\N{MINUS SIGN}") for name, value in text.items()}
 
 
 def curves(records: list[dict], window: int = LAST_GAMES) -> list[dict]:
