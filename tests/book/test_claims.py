@@ -1,5 +1,6 @@
 """The claim map: it has every item of the paper, each fault of it stops the build, and its page works."""
 
+import ast
 import hashlib
 import json
 import re
@@ -9,9 +10,11 @@ from pathlib import Path
 
 import book_claims
 import book_errata
+import jupytext
 import numpy as np
 import pytest
 import yaml
+from figure_origins import statements
 
 from rrl.book.claims import KINDS, STATUSES, verdict
 
@@ -108,12 +111,70 @@ def test_every_item_has_its_box_or_figure_in_the_chapter_that_is_named(claims):
     assert missing == []
 
 
+JUDGES = {"verdict", "figure_status"}
+
+
+def typed_verdicts(source):
+    """Glued verdicts of a notebook that no judge gave, or that a status typed outside a judge's call may have been."""
+    cells = jupytext.reads(source, fmt="md:myst").cells
+    parts = [part for cell in cells if cell.cell_type == "code" for part in statements(cell.source)]
+    tree = ast.Module(body=parts, type_ignores=[])
+    made = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.NamedExpr):
+            targets, value = getattr(node, "targets", None) or [node.target], node.value
+        elif isinstance(node, ast.For | ast.comprehension):
+            targets, value = [node.target], node.iter
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "append":
+            targets, value = [node.func.value], node
+        else:
+            continue
+        for name in (n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)):
+            made.setdefault(name, []).append(value)
+
+    def sources(value, seen):
+        """Judges' calls and typed statuses that an expression rests on."""
+        if isinstance(value, ast.Call) and getattr(value.func, "id", "") in JUDGES:
+            return {"judge"}
+        found = {"typed"} if isinstance(value, ast.Constant) and value.value in STATUSES else set()
+        if isinstance(value, ast.Name) and value.id not in seen:
+            return set().union(*(sources(one, seen | {value.id}) for one in made.get(value.id, [])))
+        return found.union(*(sources(child, seen) for child in ast.iter_child_nodes(value)))
+
+    bad = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "glue":
+            label = ast.unparse(node.args[0])
+            if "claim-" in label and sources(node.args[1], set()) != {"judge"}:
+                bad.append(label)
+    return bad
+
+
 def test_verdicts_are_computed_not_typed():
-    glued = []
-    for source in sorted((ROOT / "notebooks").glob("*.md")):
-        glued += re.findall(r'glue\(\s*f?"claim-[^"]*",\s*(\S+?)[(,]', source.read_text(encoding="utf-8"))
-    assert len(glued) > 10
-    assert [value for value in glued if value[0] in "\"'" or value.startswith('f"')] == []
+    sources = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "notebooks").glob("*.md"))]
+    assert sum(text.count('"claim-') for text in sources) > 30
+    assert [bad for text in sources for bad in typed_verdicts(text)] == []
+
+
+@pytest.mark.parametrize(
+    ("code", "bad"),
+    [
+        ('glue("claim-a", verdict(x == 1, holding="illustrated"))', 0),
+        ('glue("claim-a", "refuted")', 1),
+        ('status = "refuted"\nglue("claim-a", status)', 1),
+        ('status = verdict(x)\nif y:\n    status = "refuted"\nglue("claim-a", status)', 1),
+        ('status = "refuted" if x else verdict(y)\nglue("claim-a", status)', 1),
+        ('found = {"a": "illustrated"}\nfor k, v in found.items():\n    glue(f"claim-{k}", v)', 1),
+        ('found = {"a": verdict(x)}\nfor k, v in found.items():\n    glue(f"claim-{k}", v)', 0),
+        ('glue("claim-a", x)', 1),
+        ('x = 3\nglue("claim-a", x)', 1),
+        ('s = figure_status(a, b)\nglue("claim-a", s)\nglue("b", "refuted")', 0),
+    ],
+)
+def test_a_typed_verdict_is_found_behind_a_variable(code, bad):
+    cell = f"Text\n\n```{{code-cell}} ipython3\n:tags: [hide-cell]\n\n%matplotlib inline\n{code}\n```\n"
+    assert len(typed_verdicts(cell)) == bad
+    assert len(typed_verdicts(cell.replace(":tags: [hide-cell]\n", "---\ntags: [hide-cell]\n---\n"))) == bad
 
 
 def test_a_verdict_says_what_the_checks_make_of_an_item():
@@ -220,6 +281,24 @@ def test_verdicts_are_demanded_and_compared_in_every_chapter(small):
     ]
     assert faults(root, [entry], verdicts={"lem-2-1": one, "lem-9": one}) == ["lem-9 has a verdict and no entry"]
     assert faults(root, [entry, entry]) == ["lem-2-1 has 2 entries"]
+
+
+def test_where_runs_still_arrive_the_page_says_which_of_several_statuses_it_is(small):
+    root, entry = small
+    entry |= {"status": ["cannot tell", "measured at reduced scale"], "errata": []}
+    page, (measured, first, other) = entry["chapter"], ("measured at reduced scale", "cannot tell", "refuted")
+    assert faults(root, [entry], verdicts={"lem-2-1": {page: measured}}) == []
+    assert faults(root, [entry], verdicts={"lem-2-1": {page: first}}) == []
+    assert "recorded 'refuted'" in faults(root, [entry], verdicts={"lem-2-1": {page: other}})[0]
+    assert book_claims.read_claims(root)[0]["status"] == first
+    (root / "chapters").mkdir()
+    (root / "chapters" / "01_rounding.ipynb").write_text(notebook(claim_lem_2_1=measured))
+    assert book_claims.read_claims(root)[0]["status"] == measured
+    entry["status"] = [first, "proved"]
+    assert faults(root, [entry], verdicts={}) == [
+        "lem-2-1: no page has recorded a verdict",
+        "lem-2-1: unknown status 'proved'",
+    ]
 
 
 def test_a_copy_without_the_tests_is_checked_as_far_as_it_goes(small):
