@@ -174,5 +174,6 @@ def _numbers(finding, brief):
     if not brief:
         text += f", from {form(low)} to {form(high)}"
     if not brief or finding.verdict == "cannot tell":
-        text += f"; sees {form(finding.smallest).lstrip('+')}"
+        # Neither a share nor a return can differ by more than all of it.
+        text += f"; sees {form(finding.smallest).lstrip('+') if finding.smallest < 1 else 'nothing'}"
     return text

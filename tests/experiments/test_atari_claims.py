@@ -144,6 +144,12 @@ def test_the_table_says_the_deciding_number_and_what_would_have_been_seen():
     (kept, wrong, state), words = [next(k for k in brief if w in k) for w in ("nine", "wrong", "about the")], full
     assert brief[kept] == "<strong>✗ contradicted</strong><br>−26% of the return"
     assert brief[state] == "<strong>? cannot tell</strong><br>+0.00; sees 0.01"
+    pair = row(agreement=0.9) | {"agreement_interval": (0.0, 1.0)}
+    one = verdict_table({"A": judge(rows(quantised=pair, plain=pair, regularised=pair))}).data
+    assert one["A"][1] == "<strong>? cannot tell</strong><br>+0.00; sees 0.91"
+    low = pair | {"agreement": 0.05}
+    one = verdict_table({"A": judge(rows(quantised=pair, plain=low))}).data
+    assert one["A"][1] == "<strong>? cannot tell</strong><br>+0.85; sees nothing"
     assert "from −26% to −26%" in words[kept] and "sees 0%" in words[kept]
     assert "+0% of the return" in words[wrong]
 
