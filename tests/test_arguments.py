@@ -204,6 +204,7 @@ FORMULAS = {
     "cell_surface": dict(d=3, bin_width=0.5, scheme="lattice"),
     "cut_rate": dict(d=3, bin_width=0.5, scheme="lattice", direction="uniform"),
     "lattice_rows": dict(d=3, error="worst"),
+    "ladder": dict(theorem="4.1"),
     "lattice_scale": dict(d=3, bin_width=0.5),
     "rounding_rms_error": dict(d=3, bin_width=0.5, scheme="lattice"),
     "rotation_limits": dict(d=3),

@@ -35,7 +35,7 @@ FUNCTIONS = list(documented())
 PUBLIC = [getattr(module, name) for module in (rrl, theory) for name in module.__all__]
 HOMES = {sys.modules[item.__module__] for item in PUBLIC if inspect.isclass(item) or inspect.isfunction(item)}
 RESULTS = sorted(
-    {item for home in HOMES for item in vars(home).values() if dataclasses.is_dataclass(item)},
+    {x for home in HOMES for x in vars(home).values() if inspect.isclass(x) and dataclasses.is_dataclass(x)},
     key=lambda item: item.__name__,
 )
 

@@ -65,6 +65,7 @@ TESTS = {
     "theory/lattice": ("interface", "theory/theory_lattice"),
     "theory/uniform": ("interface", "theory/theory_lattice"),
     "theory/stopping": ("interface", "theory/theory_stopping"),
+    "theory/exponents": ("interface", "theory/theory_exponents"),
     "adaptive/rounding": ("interface", "adaptive/adaptive"),
     "adaptive/ridge": ("interface", "adaptive/adaptive"),
     "adaptive/lsvi": ("interface", "adaptive/adaptive"),

@@ -5,8 +5,9 @@ statement hides a constant in Omega); ``version="corrected"`` is the repaired on
 named in the docstring. Nothing here looks at data.
 """
 
-from . import bonus, lattice, linear, lsvi, lsvi_ucb, rounding, sharper, stopping, uniform
+from . import bonus, exponents, lattice, linear, lsvi, lsvi_ucb, rounding, sharper, stopping, uniform
 from .bonus import *
+from .exponents import *
 from .lattice import *
 from .linear import *
 from .lsvi import *
@@ -26,4 +27,5 @@ __all__ = [
     *lattice.__all__,
     *uniform.__all__,
     *stopping.__all__,
+    *exponents.__all__,
 ]
