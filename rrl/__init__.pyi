@@ -7,7 +7,7 @@ from . import mdp as mdp
 from . import pqn as pqn
 from . import testing as testing
 from . import theory
-from .randomness import shared_uniform
+from .randomness import shared_integers, shared_normal, shared_permutation, shared_uniform
 from .rounding import Rounded, hypergrid_round
 from .lattice import lattice_round
 from .ridge import LooseCodesWarning, ReplicableRidge, ridge_weights
@@ -99,6 +99,9 @@ __all__ = [
     "r_lsvi",
     "r_lsvi_ucb",
     "ridge_weights",
+    "shared_integers",
+    "shared_normal",
+    "shared_permutation",
     "shared_uniform",
     "theory",
     "trade_off",

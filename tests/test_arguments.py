@@ -43,6 +43,9 @@ def tosses(n):
 #: A good call of every public function; what it is given is then replaced, one by one.
 CALLS = {
     "shared_uniform": (rrl.shared_uniform, dict(shared_seed=1, key=("a",), shape=3)),
+    "shared_normal": (rrl.shared_normal, dict(shared_seed=1, key=("a",), shape=3)),
+    "shared_integers": (rrl.shared_integers, dict(shared_seed=1, key=("a",), shape=3, below=6)),
+    "shared_permutation": (rrl.shared_permutation, dict(shared_seed=1, key=("a",), n=6)),
     "hypergrid_round": (rrl.hypergrid_round, dict(a=[0.3, -1.2], bin_width=0.5, bounds=(-2.0, 2.0), **ROUNDED)),
     "lattice_round": (rrl.lattice_round, dict(a=[0.3, -1.2], bin_width=0.5, **ROUNDED)),
     "round_symmetric": (round_symmetric, dict(a=np.eye(2), bin_width=0.5, scheme="grid", **ROUNDED)),

@@ -13,7 +13,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from rrl import LinearMDP, ReplicableRidge, g_optimal_design, r_lsvi, r_lsvi_ucb, shared_uniform
+from rrl import (
+    LinearMDP,
+    ReplicableRidge,
+    g_optimal_design,
+    r_lsvi,
+    r_lsvi_ucb,
+    randomness,
+    shared_integers,
+    shared_normal,
+    shared_permutation,
+    shared_uniform,
+)
 from rrl._checks import check_key, check_seed
 from rrl.datasets import cartpole_play, cartpole_random, cartpole_replay
 from rrl.mdp.counts import multinomial_counts
@@ -25,6 +36,9 @@ GOLDEN = [
     (-1, (("a", 0), "b"), ["0x1.293d5619e491ap-2", "0x1.c20f51cc04c76p-1", "0x1.9efa2879b929bp-1"]),
     (2**200, ("big", -(2**70)), ["0x1.d0197a8d41700p-2", "0x1.dec5acfecbf10p-4", "0x1.76cd1f4187ac6p-2"]),
 ]
+GOLDEN_NORMAL = ["0x1.a5a5c1505af0fp-3", "0x1.3e2dd2cc267e9p+0", "-0x1.384a29c78d0a0p+0"]
+GOLDEN_INTEGERS = [764, 861, 262, 145, 586, 851, 835, 299]
+GOLDEN_ORDER = [0, 3, 4, 5, 7, 6, 1, 2]
 
 
 def integer_bytes(number):
@@ -50,10 +64,14 @@ def philox_words(key, counter, n):
     return words[:n]
 
 
-def plain_uniform(seed, key, n):
-    digest = hashlib.sha256(b"rrl.shared_uniform/1:" + integer_bytes((seed, key))).digest()
+def plain_words(kind, seed, key, n):
+    digest = hashlib.sha256(f"rrl.shared_{kind}/1:".encode() + integer_bytes((seed, key))).digest()
     words = [int.from_bytes(digest[i : i + 8], "little") for i in range(0, 32, 8)]
-    return [(word >> 11) / 2**53 for word in philox_words(words[:2], [0, 0, *words[2:]], n)]
+    return philox_words(words[:2], [0, 0, *words[2:]], n)
+
+
+def plain_uniform(seed, key, n):
+    return [(word >> 11) / 2**53 for word in plain_words("uniform", seed, key, n)]
 
 
 @pytest.mark.parametrize(("seed", "key", "hexadecimal"), GOLDEN)
@@ -250,6 +268,121 @@ def test_threads_draw_what_one_thread_draws():
         threaded = list(pool.map(lambda key: shared_uniform(3, key, 1000), names * 4))
     for key, draw in zip(names * 4, threaded, strict=True):
         np.testing.assert_array_equal(draw, shared_uniform(3, key, 1000))
+
+
+# The other draws, from the same words.
+
+
+def test_golden_normals_integers_and_orders():
+    key = ("ridge", 3, 2)
+    assert [x.hex() for x in shared_normal(7, key, 3).tolist()] == GOLDEN_NORMAL
+    assert shared_integers(7, key, 8, below=1000).tolist() == GOLDEN_INTEGERS
+    assert shared_permutation(7, key, 8).tolist() == GOLDEN_ORDER
+
+
+def test_normals_are_quantiles_to_sixteen_digits():
+    """Of the words of a second generator, by Newton's method in forty digits."""
+    mpmath = pytest.importorskip("mpmath")
+    uniform = [word >> 11 for word in plain_words("normal", 5, ("n",), 300)]
+    ours = shared_normal(5, ("n",), 300)
+    # Ends, both sides of the joints at 0.075 and e^-25, and the middle.
+    ends = [
+        0,
+        1,
+        2**53 - 1,
+        2**52 - 1,
+        2**52,
+        *(int(2**53 * p) + i for p in (0.075, 1.4e-11, 0.925) for i in (-1, 0, 1)),
+    ]
+    uniform += ends
+    ours = np.concatenate([ours, randomness._normal_quantile(np.array(ends) * 2.0**-53)])
+    with mpmath.workdps(40):
+        for cell, found in zip(uniform, ours.tolist(), strict=True):
+            p, exact = (mpmath.mpf(cell) + 0.5) / 2**53, mpmath.mpf(found)
+            for _ in range(3):
+                exact -= (mpmath.ncdf(exact) - p) / mpmath.npdf(exact)
+            assert abs(found / exact - 1) < 1e-15
+
+
+def test_normals_are_symmetric_and_bounded():
+    cells = np.concatenate([np.arange(50), np.random.default_rng(0).integers(2**52, size=1000)])
+    low, high = (randomness._normal_quantile(k * 2.0**-53) for k in (cells, 2**53 - 1 - cells))
+    np.testing.assert_array_equal(low, -high)
+    assert (low < 0).all() and -8.3 < low.min() < -8.2
+
+
+def test_normals_by_kolmogorov_smirnov_and_chi_squared_of_neighbours():
+    draw = shared_normal(11, ("u", 1), N)
+    assert stats.kstest(draw, "norm").pvalue > 1e-6
+    cells = np.floor(stats.norm.cdf(draw) * 32).astype(int)
+    assert stats.chisquare(np.bincount(cells[::2] * 32 + cells[1::2], minlength=1024)).pvalue > 1e-6
+
+
+@pytest.mark.parametrize("below", [1, 2, 3, 1000, 2**53 + 1, 2**63 - 1, 3 * 2**61, 2**62 + 1])
+def test_integers_are_the_words_that_a_second_generator_accepts(below):
+    words = plain_words("integers", 3, ("i", below), 400)
+    expected = [word % below for word in words if word < 2**64 // below * below]
+    found = shared_integers(3, ("i", below), 120, below=below)
+    assert found.tolist() == expected[:120]
+    assert found.dtype == np.int64 and found.min() >= 0 and found.max() < below
+
+
+@pytest.mark.parametrize(("below", "cells"), [(6, 6), (1000, 1000), (3 * 2**61, 6)])
+def test_integers_are_uniform(below, cells):
+    """By chi-squared; of the third, two words in eight are left out, and kept they would double two cells of six."""
+    draw = shared_integers(4, ("law",), N, below=below)
+    assert stats.chisquare(np.bincount(draw // (below // cells), minlength=cells)).pvalue > 1e-6
+
+
+def test_each_order_of_four_is_as_likely():
+    orders = np.array([shared_permutation(seed, ("law",), 4) for seed in range(12_000)])
+    assert (np.sort(orders, axis=1) == np.arange(4)).all()
+    counts = np.unique(orders @ [64, 16, 4, 1], return_counts=True)[1]
+    assert counts.size == 24 and stats.chisquare(counts).pvalue > 1e-6
+
+
+def test_equal_words_are_drawn_anew(monkeypatch):
+    class Bits:
+        rows = iter([[5, 5, 1], [9, 2, 9], [3, 7, 5]])
+
+        def random_raw(self, n):
+            return np.array(next(self.rows), dtype=np.uint64)
+
+    monkeypatch.setattr(randomness, "_stream", lambda *name: Bits())
+    assert shared_permutation(0, (), 3).tolist() == [0, 2, 1]
+
+
+def test_kinds_of_draws_under_one_key_share_nothing():
+    words = [set(plain_words(kind, 0, ("a",), 200)) for kind in ("uniform", "normal", "integers", "permutation")]
+    assert all(one.isdisjoint(two) for one, two in itertools.combinations(words, 2))
+    order = np.argsort(plain_words("permutation", 0, ("a",), 200))
+    np.testing.assert_array_equal(shared_permutation(0, ("a",), 200), order)
+
+
+@pytest.mark.parametrize("draw", [shared_normal, lambda *name: shared_integers(*name, below=3 * 2**61)])
+def test_longer_draws_of_every_kind_begin_with_the_shorter(draw):
+    line = draw(4, ("s",), 40_000)
+    np.testing.assert_array_equal(draw(4, ("s",), (2, 3, 4)).ravel(), line[:24])
+    np.testing.assert_array_equal(draw(4, ("s",), 16_385), line[:16_385])
+    assert draw(4, ("s",), ()).shape == () and draw(4, ("s",), (3, 0)).shape == (3, 0)
+
+
+@pytest.mark.parametrize("draw", [shared_normal, shared_permutation, lambda *name: shared_integers(*name, below=6)])
+@pytest.mark.parametrize(
+    ("name", "message"), [((1.5, (), 2), "shared_seed"), ((0, "a", 2), "key"), ((0, (), 2.5), "must be")]
+)
+def test_bad_names_of_every_kind_are_refused(draw, name, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        draw(*name)
+
+
+@pytest.mark.parametrize("below", [0, -1, 2.0, True, 2**63, "6"])
+def test_a_bad_bound_or_length_is_named(below):
+    with pytest.raises(ValueError, match="below must be an integer >= 1"):
+        shared_integers(0, (), 3, below=below)
+    if below != 2**63:
+        with pytest.raises(ValueError, match="n must be an integer >= 1"):
+            shared_permutation(0, (), below)
 
 
 SIZES = {"n_states": 4, "n_actions": 2, "dim": 3, "horizon": 2}
