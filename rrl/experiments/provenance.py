@@ -27,6 +27,12 @@ __all__ = ["clock_seconds", "commit_text", "plain_markdown", "provenance"]
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "torch", "gymnasium", "ale-py", "minari", "d3rlpy", "numba")
 HERE = Path(__file__).resolve()
+# What a person's git may be told to do otherwise, so that the same changes have the same digest everywhere.
+DIFF = (
+    *("diff", "HEAD", "--binary", "--no-ext-diff", "--no-textconv", "--no-color", "--no-relative", "--unified=3"),
+    *("--inter-hunk-context=0", "--src-prefix=a/", "--dst-prefix=b/", "--find-renames", "--diff-algorithm=default"),
+    *("--indent-heuristic", "--submodule=short", "--ignore-submodules=none", f"-O{os.devnull}"),
+)
 
 
 def _git(*arguments):
@@ -71,7 +77,8 @@ def provenance() -> Any:
     """Where and with what a record is made: commit, versions, hardware, threads, command.
 
     ``commit`` and ``dirty`` are None where rrl does not lie in a git repository of its own, as when it is installed.
-    ``diff_sha256`` is the SHA-256 of ``git diff HEAD --binary`` where the working tree is dirty.
+    ``diff_sha256`` is the SHA-256 of ``git diff HEAD --binary``, as git writes it by default, where the working tree
+    is dirty.
 
     `RunStore` adds ``started`` (UTC) and ``seconds``, the time that the unit (or its batch so far) took.
     """
@@ -91,7 +98,7 @@ def provenance() -> Any:
         keys = ("internal_api", "version", "num_threads", "architecture")
         blas = [{key: pool.get(key) for key in keys} for pool in threadpool_info()]
     status = _git("status", "--porcelain", "--untracked-files=no")
-    difference = _git("diff", "HEAD", "--binary") if status else None
+    difference = _git(*DIFF) if status else None
     return {
         "commit": _git("rev-parse", "HEAD"),
         "dirty": None if status is None else bool(status),

@@ -1,6 +1,7 @@
 """The run store: names, whole records, faults."""
 
 import errno
+import hashlib
 import html
 import json
 import os
@@ -16,6 +17,7 @@ from hypothesis import given
 from hypothesis.extra import numpy as hnp
 
 import rrl
+from rrl.experiments import provenance as origins
 from rrl.experiments import store as module
 from rrl.experiments.provenance import commit_text, plain_markdown, provenance
 from rrl.experiments.store import RunStore, canonical, unit_key
@@ -203,6 +205,45 @@ def test_the_commit_is_of_the_repository_that_holds_the_package(tmp_path):
     git(other, "commit", "--quiet", "--message", "rrl is ours")
     commit, dirty = asked(other).split()
     assert len(commit) == 40 and commit not in ours and dirty == "False"
+
+
+SETTINGS = """\
+color.ui=always diff.external=false diff.txt.textconv=false diff.noprefix=true diff.mnemonicPrefix=true
+diff.context=9 diff.interHunkContext=20 diff.algorithm=patience diff.renames=false diff.relative=true
+diff.orderFile=order diff.indentHeuristic=false diff.submodule=log color.diff=always diff.srcPrefix=x/"""
+
+
+def test_the_digest_of_a_change_does_not_hang_on_the_settings_of_git(tmp_path, monkeypatch):
+    """It is that of ``git diff HEAD --binary`` where nothing is set, for a text that moved, changed and is binary."""
+    folder = tmp_path / "rrl"
+    folder.mkdir()
+    # Repeated lines and indented blocks, which algorithms and heuristics match in ways of their own.
+    lines = ["def a():", "    x", "", "def b():", "    x", "", "def c():", "    x", ""] * 4
+    files = {"rrl/here.py": lines, "rrl/moved.txt": [*map(str, range(30))], "a.txt": ["a"], "order": ["rrl/*", "*"]}
+    for name, text in files.items():
+        (tmp_path / name).write_text("\n".join(text))
+    (tmp_path / ".gitattributes").write_text("*.txt diff=txt\n")
+    git(tmp_path, "init", "--quiet")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "--quiet", "--message", "x")
+    git(tmp_path, "mv", "rrl/moved.txt", "rrl/new.txt")
+    (folder / "here.py").write_text("\n".join([*lines[:7], "    y", "", "def d():", "    x", "", *lines[9:20], "z"]))
+    (folder / "new.txt").write_text("\n".join([*map(str, range(29)), "end"]))
+    (tmp_path / "a.txt").write_bytes(b"\0\1")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    monkeypatch.setattr(origins, "HERE", folder / "here.py")
+    monkeypatch.setattr(origins, "_is_tracked", lambda: True)
+    plain = subprocess.run(["git", "-C", tmp_path, "diff", "HEAD", "--binary"], capture_output=True, check=True).stdout
+    digest, changed = hashlib.sha256(plain.strip()).hexdigest(), 0
+    assert origins.provenance()["diff_sha256"] == digest
+    for name, value in (setting.split("=") for setting in SETTINGS.split()):
+        git(tmp_path, "config", name, value)
+        assert origins.provenance()["diff_sha256"] == digest, name
+        told = subprocess.run(["git", "-C", folder, "diff", "HEAD", "--binary"], capture_output=True).stdout
+        changed += told != plain
+        git(tmp_path, "config", "--unset", name)
+    # Most of them change what a person sees here: the rest need a submodule, or a newer git.
+    assert changed >= 9
 
 
 def test_commit_text_needs_no_commit():
