@@ -1,4 +1,4 @@
-"""Check the built site: links, anchors, alternative texts, external requests, formulas, script errors.
+"""Check the built site: links, anchors, alternative texts, external requests, strange scripts, formulas, script errors.
 
 The first half reads the HTML; the second opens every page in headless Chromium, where one is installed.
 """
@@ -23,18 +23,11 @@ RAW_GLUE = re.compile(r"\{glue:\w*\}?\S{0,40}|glue:text\S{0,40}")
 # The owner of the repository that Jupyter Book's settings name where a book names none.
 STRANGER = "executablebooks/"
 # Attributes from which a browser fetches something without being asked.
-FETCHED = {
-    "img": ("src", "srcset"),
-    "script": ("src",),
-    "iframe": ("src",),
-    "embed": ("src",),
-    "object": ("data",),
-    "source": ("src", "srcset"),
-    "video": ("src", "poster"),
-    "audio": ("src",),
-    "track": ("src",),
-}
+FETCHED = ("src", "srcset", "poster", "data")
 FETCHED_RELS = {"stylesheet", "icon", "preload", "prefetch", "modulepreload", "preconnect", "dns-prefetch", "manifest"}
+# Where a page's text stands, and so what records and notebooks say: no script but ours, and none in an attribute.
+TEXT = ("article", "section")
+THEME_HANDLERS = ("toggleFullScreen()", "window.print()")
 # MathJax marks what it cannot parse, and sets commands that it does not know in red.
 FORMULA_FAULTS = "merror[data-mjx-error], mjx-assistive-mml mtext[mathcolor=red]"
 CHROMIUMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
@@ -50,46 +43,56 @@ CHROMIUM_FLAGS = [
 
 
 class Page(HTMLParser):
-    """What the checks need to know of one page: its ids, links, fetches, images and styles."""
+    """What the checks need to know of one page: its ids, links, fetches, images, styles, scripts and words."""
 
     def __init__(self, text):
         super().__init__()
-        self.ids, self.links, self.fetches, self.images, self.styles, self.errors = set(), [], [], [], [], 0
-        self.words, self._inside = [], None
+        self.ids, self.links, self.fetches, self.images, self.styles = set(), [], [], [], []
+        self.words, self.handlers, self.scripts, self._all_scripts, self._inside = [], [], [], None, None
         self.feed(text)
         self.close()
 
     def handle_starttag(self, tag, attrs):
         """Collect what one tag says."""
-        values = dict(attrs)
+        values = {key: value or "" for key, value in attrs}
         self.ids.update(values[key] for key in ("id", "name") if values.get(key))
         if tag in ("a", "area") and values.get("href"):
             self.links.append(values["href"])
-        if tag == "link" and FETCHED_RELS & set((values.get("rel") or "").lower().split()):
-            self.fetches.append(values.get("href") or "")
-        for key in FETCHED.get(tag, ()):
-            if values.get(key):
-                parts = values[key].split(",") if key == "srcset" else [values[key]]
-                self.fetches += [part.split()[0] for part in parts if part.split()]
+        if tag == "link" and FETCHED_RELS & set(values.get("rel", "").lower().split()):
+            self.fetches.append(values.get("href", ""))
+        for key in FETCHED:
+            parts = values.get(key, "").split(",") if key == "srcset" else [values.get(key, "")]
+            self.fetches += [part.split()[0] for part in parts if part.split()]
         if tag == "img":
-            self.images.append((values.get("src") or "", values.get("alt"), values))
+            self.images.append(values)
         if values.get("style"):
             self.styles.append(values["style"])
-        self.errors += "mjx-merror" in (values.get("class") or "")
+        for key, value in attrs:  # each: of two with one name, browsers take the first
+            leads = re.sub(r"[\0-\x20]", "", value or "").lower().startswith("javascript:")
+            if leads or key == "srcdoc" or (key.startswith("on") and value not in THEME_HANDLERS):
+                self.handlers.append(f"{key}={value}")
+        if tag in TEXT and self._all_scripts is None:
+            self._all_scripts = []
+        if tag == "script" and self._all_scripts is not None:
+            self._all_scripts.append([values, ""])
         self._inside = tag
 
     handle_startendtag = handle_starttag
 
     def handle_data(self, data):
-        """Keep style sheets written into the page, and the words that are read or typeset."""
+        """Keep style sheets and scripts written into the page, and the words that are read or typeset."""
         if self._inside == "style":
             self.styles.append(data)
         elif self._inside != "script":
             self.words.append(data)
+        elif self._all_scripts:
+            self._all_scripts[-1][1] += data
 
     def handle_endtag(self, tag):
-        """Leave a style sheet or a script."""
+        """Leave a style sheet or a script; the text ends where its last part ends, whatever closed before."""
         self._inside = None
+        if tag in TEXT:
+            self.scripts = list(self._all_scripts or ())
 
 
 def style_fetches(css):
@@ -105,12 +108,20 @@ def is_external(address):
     return bool(parts.netloc) or parts.scheme in ("http", "https", "ftp", "ws", "wss")
 
 
-def has_no_alternative(source, alt, attributes):
+def is_own(script, here):
+    """Tell whether a script in a page's text is ours: a file of `_static`, or data."""
+    values, _ = script
+    if "src" in values:
+        return urljoin(here, values["src"]).startswith(f"{SITE}_static/")
+    return values.get("type") == "application/json"
+
+
+def has_no_alternative(image):
     """Tell whether an image lacks a written alternative text; Sphinx puts the file path where none is given."""
-    if attributes.get("role") == "presentation" or attributes.get("aria-hidden") == "true":
+    if image.get("role") == "presentation" or image.get("aria-hidden") == "true":
         return False
-    text = (alt or "").strip()
-    name = unquote(source).rsplit("/", 1)[-1]
+    text = image.get("alt", "").strip()
+    name = unquote(image.get("src", "")).rsplit("/", 1)[-1]
     return not text or (bool(name) and name in text) or bool(re.fullmatch(r"\S+\.(svg|png|jpe?g|gif|webp)", text, re.I))
 
 
@@ -144,9 +155,11 @@ def check_files(site, names):
         faults += [f"{name}: external request {address}" for address in fetched if is_external(address)]
         faults += [f"{name}: leads to another book: {address}" for address in page.links if STRANGER in address]
         faults += [f"{name}: raw text {text}" for text in RAW_GLUE.findall("".join(page.words))]
-        for source, alt, attributes in page.images:
-            if has_no_alternative(source, alt, attributes):
-                faults.append(f"{name}: image without a written alternative text: {source[:80]} (alt={alt!r})")
+        scripts = [source or values.get("src") for values, source in page.scripts if not is_own((values, source), here)]
+        faults += [f"{name}: a script in the text: {told[:80]}" for told in [*scripts, *page.handlers]]
+        for image in filter(has_no_alternative, page.images):
+            told = f"{image.get('src', '')[:80]} (alt={image.get('alt')!r})"
+            faults.append(f"{name}: image without a written alternative text: {told}")
     for path in sorted(site.rglob("*.css")):
         for address in style_fetches(path.read_text(encoding="utf-8", errors="replace")):
             if is_external(address):
