@@ -1,4 +1,4 @@
-"""Cards that a link to a numbered item or an erratum shows: one file with what they say, made from the built pages."""
+"""Cards that a link to an item of the paper or an erratum shows: one file with what they say, from the built pages."""
 
 import json
 import re
@@ -30,6 +30,18 @@ def box_card(box):
     return f'<p class="card-title">{head} {status or ""}</p>' + (body.decode_contents().strip() if body else "")
 
 
+def figure_card(entry, figure):
+    """HTML of the card of a figure or table: its picture, its status and what the paper says with it."""
+    shown = BeautifulSoup(str(figure.select_one("img, table")), "html.parser")
+    picture = shown.find("img")
+    if picture:
+        # From the root of the book; the script that shows the card knows where that is.
+        picture["src"] = picture["src"].removeprefix("../")
+    title = f"{escape(entry['item'])}, {escape(entry['title'])}"
+    status = f'<span class="statement-status">{entry["status"]}</span>'
+    return f'<p class="card-title">{title} {status}</p>{shown}<p>{in_html(entry["statement"])}</p>'
+
+
 def in_html(text):
     """A line of Markdown with formulas as HTML that MathJax reads."""
     # A citation by its key, as in jin2020provably.
@@ -53,16 +65,21 @@ def write_cards(app, exception):
     if exception is not None or app.builder.name != "html":
         return
     out, cards = Path(app.outdir), {}
-    claims = [entry for entry in read_claims(ROOT) if "anchor" not in entry]
+    claims = read_claims(ROOT)
     for page in sorted({entry["chapter"] for entry in claims}):
         path = out / f"{page}.html"
         if not path.is_file():
             continue
         soup = BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
         for entry in claims:
-            box = soup.find(id=entry["label"]) if entry["chapter"] == page else None
-            if box is not None and box.select_one(".admonition-title"):
-                cards[f"{page}.html#{entry['label']}"] = box_card(box)
+            anchor = entry.get("anchor", entry["label"])
+            box = soup.find(id=anchor) if entry["chapter"] == page else None
+            if box is None:
+                continue
+            if "anchor" in entry:
+                cards[f"{page}.html#{anchor}"] = figure_card(entry, box)
+            elif box.select_one(".admonition-title"):
+                cards[f"{page}.html#{anchor}"] = box_card(box)
     if (out / f"{ERRATA}.html").is_file():
         for entry in read_errata(ROOT):
             cards[f"{ERRATA}.html#{entry['number'].lower()}"] = erratum_card(entry)

@@ -1,6 +1,6 @@
 // A link to a numbered item shows its statement: on hover, on focus, at a first tap. Escape puts it away.
 (() => {
-  const ITEM = /#(?:(?:def|asm|prop|lem|thm|cor|alg)-[\w-]+|e\d+)$/;
+  const ITEM = /#(?:(?:def|asm|prop|lem|thm|cor|alg|fig|tab)-[\w-]+|e\d+)$/;
   const ID = "item-card";
   const OPEN = 250;
   const CLOSE = 200;
@@ -35,20 +35,25 @@
     hide();
     shown = link;
     const html = (await data())[link.href.slice(base.length)];
-    if (!html || shown !== link) return;
+    if (!html || shown !== link) return Boolean(html);
     const card = document.createElement("div");
     Object.assign(card, { id: ID, className: "item-card", innerHTML: html });
     card.setAttribute("role", "tooltip");
+    const pictures = [...card.querySelectorAll("img")];
+    for (const picture of pictures) picture.src = base + picture.getAttribute("src");
     card.addEventListener("pointerenter", () => clearTimeout(timer));
     card.addEventListener("pointerleave", () => later(hide, CLOSE));
     document.body.append(card);
     link.setAttribute("aria-describedby", ID);
     await globalThis.MathJax?.typesetPromise?.([card]);
+    // The place depends on the height.
+    await Promise.all(pictures.map((picture) => picture.decode().catch(() => {})));
     const place = link.getClientRects()[0];
-    const below = place.bottom + card.offsetHeight + 12 < innerHeight || place.top < card.offsetHeight + 12;
+    const below = place.bottom + card.offsetHeight + 12 < innerHeight || place.top < innerHeight - place.bottom;
     card.style.top = `${scrollY + (below ? place.bottom + 6 : place.top - card.offsetHeight - 6)}px`;
     card.style.left = `${Math.max(8, Math.min(place.left, document.documentElement.clientWidth - card.offsetWidth - 8))}px`;
     card.classList.add("placed");
+    return true;
   };
 
   const later = (act, time) => {
@@ -72,7 +77,8 @@
     const link = linkAt(event);
     if (link && touch && link !== shown) {
       event.preventDefault();
-      show(link);
+      // What has no card is followed at once: a second click passes.
+      show(link).then((found) => found || link.click());
     } else if (!event.target.closest?.(`#${ID}`)) hide();
   });
 })();

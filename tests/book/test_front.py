@@ -357,6 +357,17 @@ def test_a_card_has_the_corrected_statement_and_nothing_to_press(card):
     assert "a &lt; b" in shown and 'Jin et al. (2020), <span class="math">\\(x&lt;1\\)</span>' in shown
 
 
+def test_a_card_of_a_figure_has_its_picture_from_the_root_and_its_status():
+    from bs4 import BeautifulSoup
+
+    entry = {"item": "Figure 1", "title": "a < b", "status": "illustrated", "statement": "Where $x<1$."}
+    figure = '<figure id="f"><img alt="Rises." src="../_images/f.svg"/><p>Long.</p></figure>'
+    shown = BeautifulSoup(book_cards.figure_card(entry, BeautifulSoup(figure, "html.parser")), "html.parser")
+    assert shown.select_one(".card-title").get_text() == "Figure 1, a < b illustrated"
+    assert shown.img.attrs == {"alt": "Rises.", "src": "_images/f.svg"}
+    assert shown.select("p")[-1].get_text() == "Where \\(x<1\\)." and "Long" not in shown.get_text()
+
+
 @site
 @pytest.mark.parametrize("place", ["server", "file"])
 def test_a_card_comes_on_hover_focus_and_tap_and_goes(browser, origin, place):
@@ -400,5 +411,14 @@ def test_a_card_comes_on_hover_focus_and_tap_and_goes(browser, origin, place):
     assert tab.url.endswith("twenty.html") and "Theorem 4.1" in shown.inner_text()
     tapped.tap()
     tab.wait_for_url("**/chapters/06_lsvi.html#thm-4-1")
+    # A figure's card has its picture, also from a page at another depth of the book; what has no card is followed.
+    tab.goto(f"{start}book/claims.html")
+    tab.locator('article a[href$="#fig-09-full"]').first.hover()
+    shown.wait_for()
+    tab.wait_for_function("document.querySelector('.item-card img').naturalWidth > 100")
+    tab.keyboard.press("Escape")
+    tab.goto(f"{start}chapters/03_ridge.html")
+    tab.locator('article a[href$="#fig-03-decades"]:visible').first.tap()
+    tab.wait_for_url("**/chapters/03_ridge.html#fig-03-decades")
     context.close()
     assert not faults
