@@ -13,6 +13,7 @@ from rrl.pqn.agreement import (
 )
 from rrl.pqn.config import PQNConfig, Step, VectorEnv
 from rrl.pqn.decomposition import Reasons, reasons
+from rrl.pqn.gymnasium_pool import GymnasiumPool
 from rrl.pqn.network import Architecture, StackedQNetwork, greedy_actions, quantise
 from rrl.pqn.targets import linear_schedule, q_lambda_targets, td_target
 from rrl.pqn.train import Trainer, train
@@ -20,6 +21,7 @@ from rrl.pqn.train import Trainer, train
 __all__ = [
     "ActionAgreement",
     "Architecture",
+    "GymnasiumPool",
     "PQNConfig",
     "Reasons",
     "StackedQNetwork",

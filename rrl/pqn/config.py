@@ -46,7 +46,7 @@ class VectorEnv(Protocol):
     observation_shape: tuple
 
     def reset(self, seeds: Any) -> None:
-        """Start every environment; seeds are 31-bit integers. Gives observations, uint8."""
+        """Start every environment; seeds are 31-bit integers. Gives observations, uint8 or floats."""
 
     def step(self, actions: Any) -> None:
         """Take one action in every environment. Gives a `Step`."""

@@ -36,12 +36,13 @@ def require_torch() -> Any:
 class Architecture:
     """Layer sizes of a Q-network; the defaults are the Atari network of CleanRL's PQN.
 
-    Every hidden layer is followed by LayerNorm over all its outputs of one sample, and ReLU.
+    Every hidden layer is followed by LayerNorm over all its outputs of one sample, and ReLU. Observations that are
+    vectors have no convolutions: ``Architecture(convs=(), dense=(128, 128), scale=1.0)``.
 
     Parameters
     ----------
     convs : tuple of (int, int, int)
-        (channels, kernel, stride) of each convolution.
+        (channels, kernel, stride) of each convolution; none for observations of any shape.
     dense : tuple of int
         Width of each hidden dense layer.
     scale : float
@@ -75,7 +76,7 @@ class StackedQNetwork:
     n_runs : int
         Number R of runs.
     observation_shape : tuple of int
-        (channels, height, width).
+        (channels, height, width); of any length where the architecture has no convolutions.
     n_actions : int
         Number A of actions.
     architecture : Architecture
@@ -123,17 +124,23 @@ class StackedQNetwork:
             raise ValueError(f"precision 'bfloat16' goes run after run: conv must be 'loop', got {conv!r}")
         self.n_runs, self.n_actions, self.conv, self.precision = n_runs, n_actions, conv, precision
         self.architecture = architecture or Architecture()
-        channels, height, width = observation_shape
+        shape = tuple(observation_shape)
+        if not shape or (self.architecture.convs and len(shape) != 3):
+            raise ValueError(
+                f"observation_shape {observation_shape} is not (channels, height, width): use an architecture without "
+                "convolutions, such as Architecture(convs=(), dense=(128, 128), scale=1.0)"
+            )
         self.shapes = {}
         for i, (out, kernel, stride) in enumerate(self.architecture.convs):
+            channels, height, width = shape
             height, width = (height - kernel) // stride + 1, (width - kernel) // stride + 1
             if min(height, width) < 1:
                 raise ValueError(
                     f"observation_shape {observation_shape} is too small for convolution {i} of the architecture"
                 )
-            self._layer(f"conv{i}", (out, channels, kernel, kernel), (out, height, width))
-            channels = out
-        inputs = channels * height * width
+            shape = (out, height, width)
+            self._layer(f"conv{i}", (out, channels, kernel, kernel), shape)
+        inputs = math.prod(shape)
         for i, out in enumerate(self.architecture.dense):
             self._layer(f"dense{i}", (out, inputs), (out,))
             inputs = out
@@ -195,7 +202,7 @@ class StackedQNetwork:
         ----------
         theta : torch tensor, shape (R, P)
             One row of parameters a run.
-        observations : tensor or ndarray, shape (R, B, channels, height, width)
+        observations : tensor or ndarray, shape (R, B, channels, height, width), or (R, B, ...) without convolutions
             A batch for each run.
 
         Returns
@@ -211,7 +218,7 @@ class StackedQNetwork:
         ----------
         p : dict of str to torch tensor
             As `parameters` gives them, in any memory layout, or what `at_rest` gives.
-        observations : tensor or ndarray, shape (R, B, channels, height, width)
+        observations : tensor or ndarray, shape (R, B, channels, height, width), or (R, B, ...) without convolutions
             For precision "bfloat16" also what `rrl.pqn.mixed.pixels` made of those of each run.
 
         Returns

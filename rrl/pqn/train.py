@@ -46,6 +46,18 @@ def run_generators(seed: Any) -> Any:
     return {name: np.random.default_rng(child) for name, child in children.items()}
 
 
+def _kept_as(observations, precision):
+    """The dtype in which the learner keeps observations, such that it sees what the actor saw."""
+    torch, dtype = require_torch(), observations.dtype
+    if dtype == np.uint8 or dtype == np.bool_:
+        return torch.uint8
+    if dtype not in (np.float16, np.float32, np.float64):
+        raise TypeError(f"observations must be uint8 or floats, got {dtype}: let the pool give float32")
+    if precision != "float32":
+        raise ValueError(f"precision {precision!r} is for observations of uint8, got {dtype}: use 'float32'")
+    return torch.float32
+
+
 class Trainer:
     """Trains runs together, one iteration at a time.
 
@@ -54,9 +66,11 @@ class Trainer:
     runs : sequence of (int, PQNConfig)
         Seed and settings of each run; settings may differ in the second block of `PQNConfig` only.
     make_env : callable
-        ``make_env(n)`` gives a `VectorEnv` with n environments.
+        ``make_env(n)`` gives a `VectorEnv` with n environments, such as
+        ``lambda n: rrl.pqn.GymnasiumPool("CartPole-v1", n)``. Observations are uint8 or floats.
     architecture : Architecture, optional
-        Of the network; the default is for Atari's frames, `rrl.experiments.games.minatar.ARCHITECTURE` for MinAtar's.
+        Of the network; the default is for Atari's frames, `rrl.experiments.games.minatar.ARCHITECTURE` for MinAtar's,
+        ``Architecture(convs=(), dense=(128, 128), scale=1.0)`` for vectors.
     device : str
         Of torch.
     conv : str, optional
@@ -126,9 +140,9 @@ class Trainer:
         self.games = [[] for _ in runs]
         self.curve = []
         self._observation = self._reset()
-        channels, height, width = self.env.observation_shape
-        shape, kind = (channels, height, width), torch.uint8
+        shape, kind = self.env.observation_shape, _kept_as(self._observation, c.precision)
         if precision == "bfloat16":
+            channels, height, width = shape
             shape, kind = (height, width, channels), torch.bfloat16  # converted once for all epochs
         size = (self.n_runs, c.n_envs * c.n_steps, *shape)
         self._buffer = torch.empty(size, dtype=kind, device=self.device)
