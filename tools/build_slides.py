@@ -15,47 +15,19 @@ import sys
 from pathlib import Path
 
 import yaml
+from jinja2 import Environment
 from markdown_it import MarkdownIt
 from mdit_py_plugins.dollarmath import dollarmath_plugin
-from notebook_texts import glued, put_numbers
+from notebook_texts import glued, named_figures, put_numbers, read_cells
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 from run_notebooks import write_atomic
 
 ROOT = Path(__file__).resolve().parents[1]
+TEMPLATE = ROOT / "slides" / "deck.html"
 MATHJAX_LICENCE = ROOT / "book" / "_static" / "mathjax" / "LICENSE"
 REVEAL_FILES = ("dist/reset.css", "dist/reveal.css", "dist/reveal.js", "plugin/notes/notes.js", "LICENSE")
-PAGE = """\
-<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}: slides</title>
-<link rel="icon" href="data:,">
-<link rel="stylesheet" href="reveal/reset.css">
-<link rel="stylesheet" href="reveal/reveal.css">
-<link rel="stylesheet" href="slides.css">
-<style>{code_style}</style>
-<script>MathJax = {{ tex: {{ macros: {macros} }}, options: {{ enableMenu: false }} }};</script>
-<script defer src="{mathjax}/tex-chtml.js"></script>
-</head>
-<body>
-<div class="reveal"><div class="slides">
-{sections}
-</div></div>
-<script src="reveal/reveal.js"></script>
-<script src="reveal/notes.js"></script>
-<script>
-Reveal.initialize({{
-  width: 1280, height: 720, margin: 0.02, center: false, hash: true, slideNumber: "c/t", transition: "none",
-  pdfSeparateFragments: false, plugins: [RevealNotes],
-}});
-</script>
-</body>
-</html>
-"""
 
 
 class SlideError(Exception):
@@ -77,26 +49,17 @@ def find_decks(root):
 
 
 def read_results(root):
-    """Collect figures (chapter, scale, text, image) and numbers of the executed notebooks, by name.
+    """Collect figures (chapter, scale, text, type, data) and numbers of the executed notebooks, by name.
 
     Notebooks of which there is no record were put there by hand, and do not count.
     """
     figures, numbers = {}, {}
     for record in sorted((root / "chapters" / ".runs").glob("*.json")):
-        path = root / "chapters" / f"{record.stem}.ipynb"
-        scale = json.loads(record.read_text(encoding="utf-8"))["scale"]
-        cells = json.loads(path.read_text(encoding="utf-8"))["cells"] if path.is_file() else []
+        scale, cells = json.loads(record.read_text(encoding="utf-8"))["scale"], read_cells(root, record.stem)
         numbers |= glued(cells)
-        for cell in cells:
-            shown = cell["metadata"].get("mystnb", {})
-            for output in cell.get("outputs", ()):
-                data = output.get("data", {})
-                for mime, suffix in (("image/svg+xml", "svg"), ("image/png", "png")):
-                    if mime in data and "name" in shown.get("figure", {}):
-                        content = "".join(data[mime])
-                        content = content.encode() if suffix == "svg" else base64.b64decode(content)
-                        name, text = shown["figure"]["name"], shown["image"]["alt"]
-                        figures.setdefault(name, (path.stem, scale, text.strip(), suffix, content))
+        for name, (kind, data, text) in named_figures(cells).items():
+            suffix, content = ("svg", data.encode()) if kind == "image/svg+xml" else ("png", base64.b64decode(data))
+            figures.setdefault(name, (record.stem, scale, text, suffix, content))
     return figures, numbers
 
 
@@ -153,7 +116,7 @@ def render_slide(text, figures, site, renderer):
         number = stem.split("_")[0].lstrip("0")
         home = f"Chapter {number}" if number else "Start page"
         link = f'<a href="{site}chapters/{stem}.html#{name}">{home}</a>, notebook at {scale} scale'
-        image = f'<img src="figures/{file}" alt="{html.escape(" ".join(alt.split()))}">'
+        image = f'<img src="figures/{file}" alt="{html.escape(alt)}">'
         return f"<figure>{image}<figcaption>{link}</figcaption></figure>"
 
     text = re.sub(r"\]\((chapters|book)/(\w+)\)", rf"]({site}\1/\2.html)", text)
@@ -172,22 +135,14 @@ def render_slide(text, figures, site, renderer):
 def render_deck(header, slides, results, macros, site, mathjax):
     """Make the page of a deck; return it with the figures it shows, by file name."""
     figures, numbers = results
-    renderer, shown = make_renderer(), {}
-    title = f"<h1>{html.escape(header['title'])}</h1><p>{html.escape(header['subtitle'])}</p>"
-    about = f"{header['minutes']} minutes. <kbd>S</kbd> opens the speaker's notes, <kbd>?</kbd> lists the keys."
-    sections = [f'<section class="title">{title}<p class="small">{about}</p></section>']
+    renderer, shown, sections = make_renderer(), {}, []
     for text in slides:
         section, files = render_slide(put_numbers(text, numbers, no_number), figures, site, renderer)
         sections.append(section)
         shown |= files
-    page = PAGE.format(
-        title=html.escape(header["title"]),
-        code_style=HtmlFormatter(style="friendly").get_style_defs("code"),
-        macros=json.dumps(macros),
-        mathjax=mathjax,
-        sections="\n".join(sections),
-    )
-    return page, shown
+    template = Environment(autoescape=True, trim_blocks=True).from_string(TEMPLATE.read_text(encoding="utf-8"))
+    style = HtmlFormatter(style="friendly").get_style_defs("code")
+    return template.render(header, code_style=style, macros=macros, mathjax=mathjax, sections=sections), shown
 
 
 def package_folder(name):

@@ -3,6 +3,7 @@
 import ast
 import contextlib
 import itertools
+import json
 import os
 import re
 
@@ -123,6 +124,25 @@ def put_numbers(text, numbers, missing):
         return format(numbers[name], form or "") if name in numbers else missing(name, match[0])
 
     return NUMBER.sub(value, text)
+
+
+def read_cells(root, chapter):
+    """The cells of an executed chapter; none where it is not executed."""
+    path = root / "chapters" / f"{chapter}.ipynb"
+    return json.loads(path.read_text(encoding="utf-8"))["cells"] if path.is_file() else []
+
+
+def named_figures(cells):
+    """Figures of an executed notebook by the names that its cells give them: (type, data, alternative text)."""
+    found = {}
+    for cell in cells:
+        shown = cell["metadata"].get("mystnb", {})
+        for output in cell.get("outputs", ()) if "name" in shown.get("figure", {}) else ():
+            for kind in ("image/svg+xml", "image/png"):
+                if kind in output.get("data", {}):
+                    figure = kind, "".join(output["data"][kind]), " ".join(shown["image"]["alt"].split())
+                    found.setdefault(shown["figure"]["name"], figure)
+    return found
 
 
 def glued(cells):

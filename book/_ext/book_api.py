@@ -6,14 +6,13 @@ import inspect
 import pkgutil
 import re
 from functools import cache
-from pathlib import Path
 
+from book_nodes import ROOT
 from docutils import nodes
 from docutils.statemachine import StringList
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.nodes import nested_parse_with_titles
 
-ROOT = Path(__file__).resolve().parents[2]
 # Page, and the packages and modules that it documents; what no page names stands on the last one.
 TOPICS = {
     "rounding": ("rrl.randomness", "rrl.rounding", "rrl.lattice"),

@@ -1,14 +1,12 @@
 """The page of benchmarks: tables made from the recorded runs in book/results/benchmarks."""
 
 import json
-from pathlib import Path
 
-from rrl_book import table
+from book_nodes import ROOT, table
 from sphinx.util.docutils import SphinxDirective
 
 from rrl.experiments.provenance import commit_text
 
-ROOT = Path(__file__).resolve().parents[2]
 UNITS = [(1, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")]
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from book_claims import read_claims
 from book_errata import read_errata
+from book_nodes import ROOT
 from bs4 import BeautifulSoup
 
-ROOT = Path(__file__).resolve().parents[2]
 ERRATA = "chapters/13_errata"
 # A card is read, not used: it holds the corrected statement and nothing to press.
 LEFT_OUT = ".printed, .headerlink, .statement-foot, .statement-tabs, button, script, style, details, .index"

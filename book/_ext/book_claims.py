@@ -2,20 +2,19 @@
 
 import ast
 import csv
-import json
 import pkgutil
 from collections import Counter
 from pathlib import Path
 
 import yaml
 from book_errata import find_errata_faults, read_errata
+from book_nodes import ROOT, raw, row, table, xref
 from docutils import nodes
-from sphinx import addnodes
+from notebook_texts import glued, read_cells
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
-ROOT = Path(__file__).resolve().parents[2]
 PAGE = "book/claims"
 FIELDS = {"label", "item", "title", "statement", "chapter", "functions", "tests", "status"}
 logger = logging.getLogger(__name__)
@@ -43,13 +42,9 @@ def read_verdicts(root, chapters):
     """What the executed chapters have glued: label -> {chapter: verdict}."""
     found = {}
     for chapter in sorted(chapters):
-        for cell in json.loads((root / f"{chapter}.ipynb").read_text(encoding="utf-8"))["cells"]:
-            for output in cell.get("outputs", []):
-                glued = output.get("metadata", {}).get("scrapbook", {})
-                if glued.get("name", "").startswith("claim-"):
-                    label = glued["name"].removeprefix("claim-")
-                    text = output["data"][f"{glued['mime_prefix']}text/plain"]
-                    found.setdefault(label, {})[chapter] = ast.literal_eval(text)
+        for name, text in glued(read_cells(root, Path(chapter).name)).items():
+            if name.startswith("claim-"):
+                found.setdefault(name.removeprefix("claim-"), {})[chapter] = text
     return found
 
 
@@ -117,14 +112,6 @@ def find_faults(root, claims, items, chapters, verdicts):
     return sorted(faults)
 
 
-def xref(domain, kind, target, text, docname):
-    """A reference that Sphinx resolves later, and reports if it cannot."""
-    node = addnodes.pending_xref("", refdomain=domain, reftype=kind, reftarget=target, refdoc=docname, refexplicit=True)
-    node["refwarn"] = True
-    node += nodes.inline("", text, classes=["xref", domain, f"{domain}-{kind}"])
-    return node
-
-
 class ClaimsDirective(SphinxDirective):
     """The table of all items, and how many have which status."""
 
@@ -142,12 +129,10 @@ class ClaimsDirective(SphinxDirective):
         summary = nodes.paragraph(classes=["claims-summary"])
         summary += nodes.Text(f"{len(claims)} items: ")
         summary += nodes.Text(", ".join(f"{status} {n}" for status, n in counts.most_common()) + ".")
-        group = nodes.tgroup("", *(nodes.colspec(colwidth=w) for w in (18, 40, 16, 26)), cols=4)
-        heads = ("Item", "What it says", "Status", "Where it is checked")
-        group += nodes.thead("", nodes.row("", *(nodes.entry("", nodes.paragraph("", head)) for head in heads)))
         kinds = {erratum["number"]: erratum["kind"] for erratum in read_errata(ROOT)}
-        group += nodes.tbody("", *(self.row(entry, verdicts.get(entry["label"], {}), kinds) for entry in claims))
-        return [summary, nodes.table("", group, classes=["cards", "claims"])]
+        rows = [self.row(entry, verdicts.get(entry["label"], {}), kinds) for entry in claims]
+        heads = ("Item", "What it says", "Status", "Where it is checked")
+        return [summary, table(heads, rows, (18, 40, 16, 26), classes=["cards", "claims"])]
 
     def row(self, entry, recorded, kinds):
         """One item; `kinds` has the kind of each erratum."""
@@ -182,13 +167,12 @@ class ClaimsDirective(SphinxDirective):
             places += [xref("py", "obj", name, name.removeprefix("rrl."), docname), nodes.Text(", ")]
         places.pop()
         n_tests = f"{len(entry['tests'])} test{'s' * (len(entry['tests']) > 1)}"
-        tests = [nodes.raw("", f'<details class="claim-tests"><summary>{n_tests}</summary>', format="html")]
-        tests += [nodes.paragraph("", "", nodes.literal("", node)) for node in entry["tests"]]
-        tests += [nodes.raw("", "</details>", format="html")]
+        tests = [nodes.paragraph("", "", nodes.literal("", node)) for node in entry["tests"]]
+        tests = [raw(f'<details class="claim-tests"><summary>{n_tests}</summary>'), *tests, raw("</details>")]
         cells = ([item], [nodes.paragraph("", "", *text), *messages], [status], [places, *tests])
         classes = [f"kind-{label.split('-')[0]}", "status-" + entry["status"].replace(" ", "-")]
         classes += [f"in-{Path(page).name}" for page in pages]
-        return nodes.row("", *(nodes.entry("", *cell) for cell in cells), ids=[f"claim-{label}"], classes=classes)
+        return row(cells, ids=[f"claim-{label}"], classes=classes)
 
 
 def short_title(chapter):
@@ -209,13 +193,8 @@ def check_anchors(app, env):
         if chapter in env.found_docs:
             at = labels.get(anchor, ("none",))[0] if anchor else boxes.get(entry["label"], {}).get("docname", "none")
             if at != chapter:
-                logger.warning(
-                    "claim map: %s has no anchor %s in %s",
-                    entry["item"],
-                    anchor or entry["label"],
-                    chapter,
-                    location=PAGE,
-                )
+                told = (entry["item"], anchor or entry["label"], chapter)
+                logger.warning("claim map: %s has no anchor %s in %s", *told, location=PAGE)
 
 
 class FrameItems(SphinxPostTransform):

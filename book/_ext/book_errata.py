@@ -2,13 +2,12 @@
 
 import re
 from collections import Counter
-from pathlib import Path
 
 import yaml
+from book_nodes import ROOT
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 
-ROOT = Path(__file__).resolve().parents[2]
 SOURCE = "book/errata.yml"
 FIELDS = ("number", "title", "kind", "printed", "meant", "survives")
 

@@ -1,8 +1,6 @@
 """The front pages: numbers and figures of the chapters on other pages, the paper's card, small charts of findings."""
 
-import ast
 import hashlib
-import json
 import os
 import re
 from functools import cache
@@ -12,18 +10,17 @@ from pathlib import Path
 import yaml
 from book_claims import read_claims
 from book_errata import read_errata
-from book_reading import raw
+from book_nodes import ROOT, raw
 from docutils import nodes
 from docutils.parsers.rst import directives
+from notebook_texts import glued, named_figures, read_cells
 from rrl_book import repository_url
 from sphinx.errors import ExtensionError
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 
-ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "book" / "results"
 COUNTED = {"errata": (read_errata, "kind"), "items": (read_claims, "status")}
 HEAVY = ("statement", "algorithm", "proof step")
-IMAGES = {"image/svg+xml": ".svg", "image/png": ".png"}
 
 
 # Numbers
@@ -37,23 +34,12 @@ def summary_numbers():
     return numbers(RESULTS)
 
 
-def read_outputs(root, chapter):
-    """Every output of an executed chapter, with the metadata of its cell."""
-    path = root / "chapters" / f"{chapter}.ipynb"
-    if not path.is_file():
+def chapter_cells(root, chapter):
+    """The cells of a chapter, which must have run."""
+    cells = read_cells(root, chapter)
+    if not cells:
         raise ExtensionError(f"{chapter} is not executed; run 'make notebook NAME={chapter.split('_')[0]}' first")
-    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
-        for output in cell.get("outputs", []):
-            yield cell["metadata"], output
-
-
-def glued(root, chapter, name):
-    """A number or a text that a chapter has glued."""
-    for _, output in read_outputs(root, chapter):
-        kept = output.get("metadata", {}).get("scrapbook", {})
-        if kept.get("name") == name:
-            return ast.literal_eval("".join(output["data"][f"{kept['mime_prefix']}text/plain"]))
-    raise ExtensionError(f"{chapter} has glued no {name!r}")
+    return cells
 
 
 def find_value(name, root=ROOT):
@@ -64,7 +50,10 @@ def find_value(name, root=ROOT):
         counts = {"all": len(kinds), "rest": sum(kind not in HEAVY for kind in kinds)}
         return counts.get(key, kinds.count(key))
     if chapter:
-        return glued(root, chapter, key)
+        numbers = glued(chapter_cells(root, chapter))
+        if key not in numbers:
+            raise ExtensionError(f"{chapter} has glued no {key!r}")
+        return numbers[key]
     if key not in summary_numbers():
         raise ExtensionError(f"rrl.book.summary has no number {key!r}")
     return summary_numbers()[key]
@@ -95,40 +84,25 @@ class FoundRole(SphinxRole):
 # Figures
 
 
-def find_figure(root, chapter, label):
-    """(mime type, data as written in the notebook, alternative text) of a chapter's figure."""
-    for metadata, output in read_outputs(root, chapter):
-        shown, kept = metadata.get("mystnb", {}), output.get("metadata", {}).get("scrapbook", {})
-        own = shown.get("figure", {}).get("name") == label
-        prefix = "" if own else kept.get("mime_prefix", "")
-        if not own and kept.get("name") != label:
-            continue
-        for mime in IMAGES:
-            if prefix + mime in output.get("data", {}):
-                return mime, "".join(output["data"][prefix + mime]), shown.get("image", {}).get("alt", "")
-    raise ExtensionError(f"{chapter} shows no figure {label!r}")
-
-
 class FoundFigure(SphinxDirective):
     """A figure of a chapter on another page: ``{found-figure} 06_lsvi fig-06-decades``, the caption as its content."""
 
     has_content = True
     required_arguments = 2
-    option_spec = {"alt": directives.unchanged_required}  # noqa: RUF012
 
     def run(self):
         chapter, label = self.arguments
         self.env.note_dependency(str(ROOT / "chapters" / f"{chapter}.ipynb"))
-        mime, text, alt = find_figure(ROOT, chapter, label)
-        if mime != "image/svg+xml":
-            raise self.error(f"{label} is no SVG")
+        kind, text, alt = named_figures(chapter_cells(ROOT, chapter)).get(label, ("", "", ""))
+        if kind != "image/svg+xml":
+            raise ExtensionError(f"{chapter} shows no figure {label!r} as SVG")
         # The name and the bytes that MyST-NB gives it, so that the site holds each figure once.
         data = os.linesep.join(text.splitlines()).encode()
         path = Path(self.env.mystnb_config.output_folder) / f"{hashlib.sha256(data).hexdigest()}.svg"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
         here = (Path(self.env.srcdir) / self.env.docname).parent
-        image = nodes.image(uri=os.path.relpath(path, here), alt=" ".join(self.options.get("alt", alt).split()))
+        image = nodes.image(uri=os.path.relpath(path, here), alt=alt)
         caption = nodes.inline("", "", *self.parse_inline(" ".join(self.content), lineno=self.lineno)[0])
         # No figure of docutils, which would be numbered: the number is the chapter's.
         return [raw('<figure class="found">'), image, raw("<figcaption>"), caption, raw("</figcaption></figure>")]
@@ -162,13 +136,11 @@ class PaperCard(SphinxDirective):
         names = ", ".join(f"{who['given-names']} {who['family-names']}" for who in paper["authors"])
         links = " · ".join(f'<a href="{escape(url)}">{escape(text)}</a>' for text, url in paper_links(record).items())
         entry = escape(paper_entry(ROOT))
-        box += nodes.raw(
-            "",
+        box += raw(
             f'<p class="card-label">The paper</p><p class="paper-title">{escape(paper["title"])}</p>'
             f'<p class="paper-authors">{escape(names)}, {paper["year"]}</p><p class="paper-links">{links}</p>'
             f'<details class="paper-bibtex"><summary>BibTeX</summary><pre tabindex="0">{entry}</pre></details>'
-            f'<p class="card-label">This book, version {escape(record["version"])}</p>',
-            format="html",
+            f'<p class="card-label">This book, version {escape(record["version"])}</p>'
         )
         box += self.parse_content_to_nodes()
         url = repository_url()
@@ -245,7 +217,7 @@ class ChartDirective(SphinxDirective):
             rows.append((label.strip(), value, written(value, form) if form else ""))
         parts, height = CHARTS[self.arguments[0]](rows)
         svg = f'<svg class="chart" viewBox="0 0 220 {height}" role="img" aria-label="{escape(self.options["alt"])}">'
-        return [nodes.raw("", svg + "".join(parts) + "</svg>", format="html")]
+        return [raw(svg + "".join(parts) + "</svg>")]
 
 
 def name_start_page(app, env):

@@ -15,7 +15,8 @@ LONGEST = 200
 SKIPPED = ("scale-banner", "abstract-facts", "statement-head")
 RULE = re.compile(r'((?:\.fa-[\w-]+:before,?)+)\{content:"\\([0-9a-f]+)"\}')
 FONT = re.compile(r"url\(\.\./webfonts/(fa-[\w-]+)\.woff2\) format\(\"woff2\"\),url\([^)]*\) format\(\"truetype\"\)")
-PRELOAD = re.compile(r'\s*<link rel="preload" as="font"[^>]*fontawesome[^>]*>')
+# The theme loads a script of icons, larger than any page, and the fonts: its style sheet draws them, too.
+ICON_FILES = re.compile(r'\s*<(?:script|link)\b[^>]*fontawesome/[^>"]*\.(?:js|woff2)[^>]*>(?:</script>)?')
 
 
 # Description
@@ -101,9 +102,8 @@ def embed_icons(app, exception):
         for match in set(FONT.finditer(rules)):
             rules = rules.replace(match[0], parts[match[1]])
         sheet.write_text(rules, encoding="utf-8")
-    for page in pages:
-        text = page.read_text(encoding="utf-8")
-        page.write_text(PRELOAD.sub("", text), encoding="utf-8")
+    for page, text in zip(pages, texts, strict=False):
+        page.write_text(ICON_FILES.sub("", text), encoding="utf-8")
 
 
 def setup(app):

@@ -1,66 +1,14 @@
 """Notation and glossary: book/notation.yml as tables, and links from the chapters to them."""
 
 import re
-from pathlib import Path
 
 import yaml
-from book_claims import short_title, xref
+from book_claims import short_title
+from book_nodes import ROOT, row, table, xref
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
-ROOT = Path(__file__).resolve().parents[2]
 PAGE = "book/notation"
-
-#: What needs no entry: layout, spacing, arithmetic, relations and the functions of every textbook.
-ORDINARY = set(
-    r"""\frac \dfrac \tfrac \sqrt \left \right \bigl \bigr \Bigl \Bigr \biggl \biggr \big \Big \bigm
-    \middle \quad \qquad \textstyle \displaystyle \limits \underbrace \overbrace \binom \not \mathrm
-    \text \operatorname \mathbf \mathcal \mathbb \mathsf \cdot \times \circ \pm \mp \le \leq \ge \geq \ne
-    \neq \lt \gt \approx \sim \equiv \propto \to \mapsto \ll \gg \in \notin \subset \subseteq \cup \cap
-    \setminus \forall \exists \neg \land \lor \Rightarrow \Longrightarrow \iff \infty \dots \ldots \cdots
-    \vdots \sum \prod \int \partial \max \min \sup \inf \lim \log \ln \exp \sin \cos \tan \cosh \sinh
-    \tanh \arccos \det \bmod \mod \mid \lceil \rceil \lfloor \rfloor \langle \rangle \lVert \rVert \lvert
-    \rvert \colon \prime \ast \star \label \begin \end \tag \notag \nonumber \mathop \hspace \phantom""".split()
-)
-#: Words inside a formula: units, names of functions, environments.
-WORDS = re.compile(
-    r"\\(?:text|textbf|textit|mathrm|mathop|operatorname\*?|begin|end|label|tag|hspace|phantom)\*?\s*\{[^{}]*\}"
-)
-
-
-def symbols(tex):
-    """The symbols of a formula, in order: letters and commands that are not ordinary."""
-    tokens = re.findall(r"\\[A-Za-z]+|[A-Za-z]", WORDS.sub(" ", tex.replace(r"\\", " ")))
-    return [token for token in tokens if token not in ORDINARY]
-
-
-def formulas(text, first=1):
-    """Every formula of a MyST source as (line, tex); code is skipped, captions are not."""
-    from markdown_it import MarkdownIt
-    from mdit_py_plugins.colon_fence import colon_fence_plugin
-    from mdit_py_plugins.dollarmath import dollarmath_plugin
-    from mdit_py_plugins.front_matter import front_matter_plugin
-
-    reader = MarkdownIt().enable("table").use(dollarmath_plugin, double_inline=True)
-    for token in reader.use(front_matter_plugin).use(colon_fence_plugin).parse(text):
-        line = first + (token.map[0] if token.map else 0)
-        if token.type in ("fence", "colon_fence"):
-            name, content = token.info.strip(), token.content
-            title = name.partition("}")[2]
-            if name.startswith("{math}"):
-                yield line, re.sub(r"(?m)^:\w+:.*$", "", content)
-            elif name.startswith("{code-cell}"):
-                caption = re.search(r"(?ms)^(\s*)caption: \|?\n?(.*?)(?=^\1\w+:|^\s{0,3}\w+:|^---)", content)
-                if caption:
-                    yield from formulas(re.sub(r"(?m)^ +", "", caption[2]), line)
-            elif name.startswith("{"):
-                yield from formulas(title + "\n" + content, line)
-        elif token.type in ("math_block", "math_block_label"):
-            yield line, token.content
-        elif token.type == "inline":
-            for child in token.children:
-                if child.type.startswith("math_inline"):
-                    yield line, child.content
 
 
 def read_notation(root):
@@ -69,8 +17,8 @@ def read_notation(root):
 
 
 def defined(row):
-    """The symbols that a row stands for."""
-    return row.get("defines", symbols(row["tex"])[:1])
+    """The symbols that a row stands for: its first one, where it does not say which."""
+    return row.get("defines", re.findall(r"(?!\\math)\\[A-Za-z]+|(?<![A-Za-z\\])[A-Za-z]", row["tex"])[:1])
 
 
 def slug(text):
@@ -81,8 +29,8 @@ def slug(text):
 def row_ids(rows):
     """An id for each row of symbols, counted where one letter has several."""
     seen, ids = {}, []
-    for row in rows:
-        name = "symbol-" + slug(row["tex"])
+    for entry in rows:
+        name = "symbol-" + slug(entry["tex"])
         seen[name] = seen.get(name, 0) + 1
         ids.append(name if seen[name] == 1 else f"{name}-{seen[name]}")
     return ids
@@ -117,27 +65,14 @@ class NotationDirective(SphinxDirective):
 
     def table(self, rows):
         """Symbols, what they mean, shape, name in rrl, page."""
-        group = nodes.tgroup("", *(nodes.colspec(colwidth=w) for w in (14, 42, 20, 14, 10)), cols=5)
+        found = []
+        for entry, name in zip(rows, row_ids(rows)):
+            code = [nodes.literal("", entry["rrl"])] if "rrl" in entry else []
+            page = nodes.paragraph("", "", self.link(entry["in"]), nodes.Text(" only" if entry.get("only") else ""))
+            texts = (f"${entry['tex']}$", entry["means"], entry.get("shape", ""))
+            found.append(row([*map(self.text, texts), [nodes.paragraph("", "", *code)], [page]], ids=[name]))
         heads = ("Symbol", "Meaning", "Shape or unit", "In rrl", "Page")
-        group += nodes.thead("", nodes.row("", *(nodes.entry("", nodes.paragraph("", head)) for head in heads)))
-        body = nodes.tbody()
-        for row, name in zip(rows, row_ids(rows)):
-            code = nodes.paragraph()
-            if "rrl" in row:
-                code += nodes.literal("", row["rrl"])
-            page = nodes.paragraph("", "", self.link(row["in"]))
-            if row.get("only"):
-                page += nodes.Text(" only")
-            cells = (
-                self.text(f"${row['tex']}$"),
-                self.text(row["means"]),
-                self.text(row.get("shape", "")),
-                [code],
-                [page],
-            )
-            body += nodes.row("", *(nodes.entry("", *cell) for cell in cells), ids=[name])
-        group += body
-        return nodes.table("", group, classes=["cards", "notation"])
+        return table(heads, found, (14, 42, 20, 14, 10), classes=["cards", "notation"])
 
     def glossary(self, terms):
         """Terms in order, each a target for the term role under all of its forms."""
@@ -169,11 +104,11 @@ def link_first_uses(app, doctree, docname):
         return nodes.reference("", "", child, refuri=f"{address}#{name}", internal=True, classes=["first-use"], **title)
 
     targets, meanings = {}, {}
-    for row, name in zip(notation["symbols"], row_ids(notation["symbols"])):
-        if not row.get("only") or key in ([row["in"]] if row["only"] is True else row["only"]):
-            for tex in (row["tex"], *(defined(row) if len(defined(row)) == 1 else ())):
+    for entry, name in zip(notation["symbols"], row_ids(notation["symbols"])):
+        if not entry.get("only") or key in ([entry["in"]] if entry["only"] is True else entry["only"]):
+            for tex in (entry["tex"], *(defined(entry) if len(defined(entry)) == 1 else ())):
                 targets[tex.replace(" ", "")] = name
-        meanings[name] = spoken(row["means"])
+        meanings[name] = spoken(entry["means"])
     for node in list(doctree.findall(nodes.math)):
         name = targets.get(node.astext().replace(" ", ""))
         if name and is_prose(node):

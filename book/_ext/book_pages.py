@@ -1,4 +1,4 @@
-"""What each chapter's page says of its run, and offers: scale, provenance, source, launch buttons, search entries."""
+"""What each chapter's page says of its run, and offers: scale, provenance, source, search entries."""
 
 import json
 import re
@@ -6,18 +6,15 @@ import shlex
 import shutil
 from html import escape
 from pathlib import Path
-from urllib.parse import urlsplit
 
+from book_nodes import ROOT, raw
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.transforms import SphinxTransform
 from sphinx_proof.nodes import unenumerable_node
 
-ROOT = Path(__file__).resolve().parents[2]
 # A result of the book, as prop-own-cells; an exercise may have the word in its name.
 OWN = re.compile(r"(?!ex-)[a-z]+-own-")
-# Holds the sources and the executed notebooks, which the main branch does not keep; the book's workflow makes it.
-EXECUTED = "executed"
 INSTALL = """\
 # This notebook needs the package of its book (imported as rrl), and some need the records beside it.
 # In a clone of the repository: pip install -e ".[experiments,book]", then open the notebook there, in chapters/.
@@ -125,8 +122,7 @@ class RunNotes(SphinxTransform):
             if output.get("nb_element") != "cell_code_output":
                 continue
             origin = record.get("figures", {}).get(str(output.parent["cell_index"]))
-            note = nodes.raw("", provenance(name, record, origin), format="html")
-            output.insert(output.index(figure) + 1, note)
+            output.insert(output.index(figure) + 1, raw(provenance(name, record, origin)))
             if origin and "runs" in origin:
                 recorded += figure["names"][:1]
         title = next(self.document.findall(nodes.title), None)
@@ -164,20 +160,8 @@ def mark_own_results(app, env):
     return []
 
 
-def launch_links(url, name):
-    """Addresses that open a chapter's executed notebook: on Binder, and on Colab where the sources are on GitHub."""
-    parts = urlsplit(url)
-    place, file = parts.path.strip("/"), f"chapters/{name}.ipynb"
-    if parts.netloc != "github.com":
-        return {}
-    return {
-        "Binder": f"https://mybinder.org/v2/gh/{place}/{EXECUTED}?urlpath=lab/tree/{file}",
-        "Colab": f"https://colab.research.google.com/github/{place}/blob/{EXECUTED}/{file}",
-    }
-
-
-def add_buttons(app, pagename, templatename, context, doctree):
-    """Offer a chapter's source for download, and its launch buttons where the repository is known."""
+def add_source(app, pagename, templatename, context, doctree):
+    """Offer a chapter's source for download."""
     source = ROOT / "notebooks" / f"{pagename.removeprefix('chapters/')}.md"
     if not pagename.startswith("chapters/") or not source.is_file():
         return
@@ -189,14 +173,6 @@ def add_buttons(app, pagename, templatename, context, doctree):
     for group in context["header_buttons"]:
         if group.get("label") == "download-buttons":
             group["buttons"].insert(1, button)
-    links = launch_links(app.config.html_theme_options.get("repository_url", ""), source.stem)
-    if links:
-        shown = [
-            {"type": "link", "text": text, "url": url, "tooltip": f"Open on {text}", "icon": "fas fa-rocket"}
-            for text, url in links.items()
-        ]
-        group = {"type": "group", "tooltip": "Run this chapter online", "icon": "fas fa-rocket", "buttons": shown}
-        context["header_buttons"].insert(0, group | {"label": "launch-buttons"})
 
 
 def say_what_to_install(app, exception):
@@ -220,24 +196,14 @@ def mend_access(app, pagename, templatename, context, doctree):
         context["body"] = body.replace('role="doc-biblioentry"', 'role="listitem"')
 
 
-def drop_icon_script(app, exception):
-    """Leave out the theme's script of icons, larger than any page: its style sheet draws them, too."""
-    if exception is None and app.builder.name == "html":
-        for page in Path(app.outdir).rglob("*.html"):
-            text = page.read_text(encoding="utf-8")
-            kept = re.sub(r"\s*<(?:script|link)\b[^>]*fontawesome/[^>\"]*\.js[^>]*>(?:</script>)?", "", text)
-            page.write_text(kept, encoding="utf-8")
-
-
 def setup(app):
     """Register everything with Sphinx."""
     app.add_js_file("book.js")
     app.connect("html-page-context", mend_access)
-    app.connect("build-finished", drop_icon_script)
     app.connect("build-finished", say_what_to_install)
     app.add_transform(RunNotes)
     app.add_transform(PaperIndex)
     # The numbers are given in the same event, at the usual priority.
     app.connect("env-get-updated", mark_own_results, priority=900)
-    app.connect("html-page-context", add_buttons, priority=502)
+    app.connect("html-page-context", add_source, priority=502)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

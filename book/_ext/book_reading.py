@@ -2,8 +2,8 @@
 
 import ast
 import re
-from pathlib import Path
 
+from book_nodes import ROOT, raw
 from book_pages import OWN, item_name, read_run
 from docutils import nodes
 from docutils.parsers.rst import directives
@@ -11,7 +11,6 @@ from sphinx.transforms import SphinxTransform
 from sphinx.util.docutils import SphinxDirective
 from sphinx_proof.nodes import proof_node
 
-ROOT = Path(__file__).resolve().parents[2]
 WORDS_PER_MINUTE = 200
 SECONDS_PER_FIGURE = 30
 UNREAD = (nodes.literal_block, nodes.math, nodes.math_block, nodes.comment, nodes.raw, proof_node)
@@ -46,7 +45,7 @@ class QuestionDirective(SphinxDirective):
         if not all(answers) or not any(answer[1] == "right" for answer in answers):
             raise self.error("a question has lines 'right: answer | why' and 'wrong: answer | why', and a right one")
         name = f"question-{self.env.new_serialno('question')}"
-        parts = [nodes.raw("", f'<fieldset class="question" id="{name}"><legend>', format="html")]
+        parts = [raw(f'<fieldset class="question" id="{name}"><legend>')]
         parts += [*self.parse_inline(self.arguments[0], lineno=self.lineno)[0], raw("</legend>")]
         for place, (_, verdict, answer, why) in enumerate((a[0], a[1], a[2], a[3]) for a in answers):
             chosen = f'<label class="{verdict}"><input type="radio" name="{name}" value="{place}"><span>'
@@ -64,11 +63,6 @@ class PrintedDirective(SphinxDirective):
 
     def run(self):
         return [nodes.container("", *self.parse_content_to_nodes(), classes=["printed"])]
-
-
-def raw(text):
-    """Write HTML as it stands."""
-    return nodes.raw("", text, format="html")
 
 
 class FoldDirective(SphinxDirective):

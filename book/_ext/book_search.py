@@ -4,12 +4,12 @@ from pathlib import Path
 
 import yaml
 from book_claims import read_claims
+from book_nodes import ROOT
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.transforms import SphinxTransform
 from sphinx.util import logging
 
-ROOT = Path(__file__).resolve().parents[2]
 WORDS = ROOT / "book" / "search.yml"
 logger = logging.getLogger(__name__)
 

@@ -1,17 +1,15 @@
 """The teaching guide's tables: goals, exercises and reading times from the chapters, and the decks."""
 
 import html
-import json
 import re
-from pathlib import Path
 
-import yaml
-from docutils import nodes
-from docutils.statemachine import StringList
+from book_nodes import ROOT, raw, table
+from build_slides import find_decks, read_deck, slide_id
+from notebook_texts import read_cells
 from sphinx.errors import ExtensionError
 from sphinx.util.docutils import SphinxDirective, SphinxRole
+from sphinx_external_toc.parsing import parse_toc_yaml
 
-ROOT = Path(__file__).resolve().parents[2]
 GOALS = re.compile(r"^(?:After (?:this|it).*?can)\n\n((?:- .*\n(?:  .*\n)*)+)", re.M)
 EXERCISE = re.compile(r"^`{3,}\{exercise(?:-start)?\} *(.*)\n:label: *(\S+)", re.M)
 WORD = re.compile(r"\$[^$]+\$|[A-Za-z]{2,}")  # a formula in the text is read like a word
@@ -21,9 +19,8 @@ PACE = {"word": 1 / 100, "line": 1 / 15, "formula": 1, "table": 1, "figure": 2}
 
 def listed_chapters(root):
     """Names of the notebooks in the order of the table of contents."""
-    contents = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
-    files = [contents["root"]] + [page["file"] for part in contents["parts"] for page in part["chapters"]]
-    return [name.removeprefix("chapters/") for name in files if name.startswith("chapters/")]
+    pages = parse_toc_yaml(root / "_toc.yml")
+    return [name.removeprefix("chapters/") for name in pages if name.startswith("chapters/")]
 
 
 def read_chapter(text):
@@ -69,33 +66,23 @@ def number_of(chapter):
     return chapter.split("_")[0].lstrip("0") or "Start"
 
 
-def parse(directive, lines, source):
-    """Parse Markdown where the directive stands."""
-    box = nodes.container()
-    box.document = directive.state.document
-    directive.state.nested_parse(StringList(lines, source=source), 0, box)
-    return box.children
-
-
 def find_slide(path, heading):
     """Address of the slide with this heading, from the folder of the decks."""
-    if not re.search(rf"^## {re.escape(heading)}$", path.read_text(encoding="utf-8"), re.M):
+    if not any(text.startswith(f"## {heading}\n") for text in read_deck(path)[1]):
         raise ExtensionError(f"book/teaching.md names a slide that slides/{path.name} does not have: {heading!r}")
-    # tools/build_slides.py gives the slides these names; the page check finds a link that leads to none.
-    return f"{path.stem}.html#" + re.sub(r"[^a-z0-9]+", "-", heading.lower()).strip("-")
+    return f"{path.stem}.html#{slide_id(heading)}"
 
 
 def read_decks(root):
-    """Header and text of every deck by its path, in their order."""
-    decks = {path: path.read_text(encoding="utf-8") for path in sorted((root / "slides").glob("[!.]*.md"))}
-    return {path: (yaml.safe_load(text.split("---\n")[1]), text) for path, text in decks.items()}
+    """Header and slides of every deck by its path, in their order."""
+    return {path: read_deck(path) for path in find_decks(root)}
 
 
 def decks_of(chapter, decks):
     """Titles of the decks that show a figure of a chapter or link to it."""
     number = chapter.split("_")[0]
     shown = re.compile(rf"\]\((?:fig-{number}-|chapters/{chapter}\))")
-    return [header["title"] for header, text in decks.values() if shown.search(text)]
+    return [header["title"] for header, slides in decks.values() if any(map(shown.search, slides))]
 
 
 class TimesDirective(SphinxDirective):
@@ -110,12 +97,12 @@ class TimesDirective(SphinxDirective):
             self.env.note_dependency(str(source))
             self.env.note_dependency(str(executed))
             title, _, exercises = read_chapter(source.read_text(encoding="utf-8"))
-            minutes = reading_minutes(json.loads(executed.read_text(encoding="utf-8"))["cells"])
+            minutes = reading_minutes(read_cells(ROOT, name))
             cells = [f"{{doc}}`{title} </chapters/{name}>`", str(minutes), str(len(exercises))]
             rows.append([number_of(name), *cells, ", ".join(decks_of(name, decks))])
         head = ["", "Chapter", "Minutes to read", "Exercises", "Slides"]
         lines = ["| " + " | ".join(row) + " |" for row in (head, ["-"] * len(head), *rows)]
-        return parse(self, lines, "slides")
+        return self.parse_text_to_nodes("\n".join(lines))
 
 
 class SlideRole(SphinxRole):
@@ -127,8 +114,7 @@ class SlideRole(SphinxRole):
         address = find_slide(path, heading)
         self.env.note_dependency(str(path))
         here = "../" * self.env.docname.count("/")
-        text = f'<a href="{here}slides/{address}">{html.escape(heading.replace("$", ""))}</a>'
-        return [nodes.raw("", text, format="html")], []
+        return [raw(f'<a href="{here}slides/{address}">{html.escape(heading.replace("$", ""))}</a>')], []
 
 
 class GoalsDirective(SphinxDirective):
@@ -144,7 +130,7 @@ class GoalsDirective(SphinxDirective):
             if exercises:
                 links = ", ".join(f"{{ref}}`{text.strip()} <{label}>`" for text, label in exercises)
                 lines += [f"Exercises: {links}.", ""]
-        return parse(self, lines, "notebooks")
+        return self.parse_text_to_nodes("\n".join(lines))
 
 
 class SlidesDirective(SphinxDirective):
@@ -155,12 +141,10 @@ class SlidesDirective(SphinxDirective):
         for path, (deck, _) in read_decks(ROOT).items():
             self.env.note_dependency(str(path))
             link = f'<a href="{here}slides/{path.stem}.html'
-            cells = [f'{link}">{deck["title"]}</a>', f"{deck['minutes']}&nbsp;min", deck["subtitle"]]
-            cells.append(f'{link}?print-pdf" aria-label="Print: {deck["title"]}">on paper</a>')
-            rows.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
-        head = "".join(f'<th scope="col">{text}</th>' for text in ("Slides", "Length", "Content", "Print"))
-        body = f'<table class="table"><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
-        return [nodes.raw("", f'<div class="pst-scrollable-table-container">{body}</div>', format="html")]
+            printed = f'{link}?print-pdf" aria-label="Print: {deck["title"]}">on paper</a>'
+            texts = (f"{deck['minutes']}\u00a0min", deck["subtitle"])
+            rows.append([[raw(f'{link}">{deck["title"]}</a>')], *texts, [raw(printed)]])
+        return [table(["Slides", "Length", "Content", "Print"], rows)]
 
 
 def setup(app):

@@ -5,13 +5,16 @@ import json
 import os
 import re
 import subprocess
-from pathlib import Path
 
+from book_nodes import ROOT, table
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 from sphinx_proof.domain import ProofDomain
 
-ROOT = Path(__file__).resolve().parents[2]
+# Holds the sources and the executed notebooks, which the main branch does not keep; the book's workflow makes it.
+EXECUTED = "executed"
+LAUNCH = {"binderhub_url": "https://mybinder.org", "colab_url": "https://colab.research.google.com"}
+LAUNCH["notebook_interface"] = "jupyterlab"
 
 
 class PaperProofDomain(ProofDomain):
@@ -85,18 +88,6 @@ def quote_fitted_names(app, what, name, obj, options, lines):
     lines[:] = [line if line.lstrip().startswith(".. ") else fitted.sub(r"``\1``", line) for line in lines]
 
 
-def table(header, rows):
-    """Make a docutils table of plain texts."""
-    group = nodes.tgroup("", *(nodes.colspec(colwidth=1) for _ in header), cols=len(header))
-
-    def line(texts):
-        return nodes.row("", *(nodes.entry("", nodes.paragraph("", text)) for text in texts))
-
-    group += nodes.thead("", line(header))
-    group += nodes.tbody("", *map(line, rows))
-    return nodes.table("", group)
-
-
 def repository_url():
     """Where the sources live: BOOK_REPOSITORY, or the git remote when it is a web address, or nothing."""
     url = os.environ.get("BOOK_REPOSITORY")
@@ -111,7 +102,7 @@ def repository_url():
 
 
 def set_repository(app, config):
-    """Give each page an edit button that leads to the notebook's source, where there is a repository."""
+    """Where there is a repository, give pages an edit button, to the notebook's source, and chapters launch buttons."""
     config.html_context["default_mode"] = "auto"
     url = repository_url()
     if url is None:
@@ -120,14 +111,15 @@ def set_repository(app, config):
         return
     config.html_theme_options |= {
         "repository_url": url,
-        "repository_branch": os.environ.get("BOOK_BRANCH", "main"),
+        "repository_branch": EXECUTED,
         "use_repository_button": True,
         "use_edit_page_button": True,
     }
+    if url.startswith("https://github.com/"):
+        config.html_theme_options["launch_buttons"] = LAUNCH
     page = "{{ file_name | replace('chapters/', 'notebooks/') | replace('.ipynb', '.md') }}"
-    branch = config.html_theme_options["repository_branch"]
     config.html_context |= {
-        "edit_page_url_template": f"{url}/edit/{branch}/{page}",
+        "edit_page_url_template": f"{url}/edit/{os.environ.get('BOOK_BRANCH', 'main')}/{page}",
         "edit_page_provider_name": "GitLab" if "gitlab" in url else "GitHub",
     }
 

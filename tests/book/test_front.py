@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 from check_pages import find_chromium, served
+from notebook_texts import named_figures, read_cells
 
 from rrl import certify_replicability, theory
 from rrl.book import summary
@@ -86,14 +87,12 @@ def test_no_item_of_the_paper_was_given_up():
 
 @pytest.fixture
 def chapter(tmp_path):
-    """A book of one executed chapter with a number, a figure and a glued figure."""
+    """A book of one executed chapter with a number and a figure."""
     glue = {"scrapbook": {"name": "n", "mime_prefix": "x/"}}
-    pasted = {"scrapbook": {"name": "fig-b", "mime_prefix": "x/"}}
     shown = {"mystnb": {"figure": {"name": "fig-a"}, "image": {"alt": "A line."}}}
     cells = [
         {"metadata": {}, "outputs": [{"data": {"x/text/plain": "33.96"}, "metadata": glue}]},
         {"metadata": shown, "outputs": [{"data": {"image/svg+xml": ["<svg", "/>"]}, "metadata": {}}]},
-        {"metadata": {}, "outputs": [{"data": {"x/image/svg+xml": "<svg b/>"}, "metadata": pasted}]},
     ]
     (tmp_path / "chapters").mkdir()
     (tmp_path / "chapters" / "01_a.ipynb").write_text(json.dumps({"cells": cells}))
@@ -103,8 +102,7 @@ def chapter(tmp_path):
 def test_numbers_and_figures_come_from_the_executed_chapters(chapter):
     assert book_front.find_value("01_a/n", chapter) == 33.96
     assert book_front.written(33.96, "10^") == "9\u00a0×\u00a010³³" and book_front.written(-0.5, ".1f") == "−0.5"
-    assert book_front.find_figure(chapter, "01_a", "fig-a") == ("image/svg+xml", "<svg/>", "A line.")
-    assert book_front.find_figure(chapter, "01_a", "fig-b")[1] == "<svg b/>"
+    assert named_figures(read_cells(chapter, "01_a")) == {"fig-a": ("image/svg+xml", "<svg/>", "A line.")}
 
 
 @pytest.mark.parametrize(
@@ -114,8 +112,6 @@ def test_numbers_and_figures_come_from_the_executed_chapters(chapter):
 def test_what_is_not_there_stops_the_build(chapter, name, message):
     with pytest.raises(book_front.ExtensionError, match=message):
         book_front.find_value(name, chapter)
-    with pytest.raises(book_front.ExtensionError, match="shows no figure 'fig-c'"):
-        book_front.find_figure(chapter, "01_a", "fig-c")
 
 
 def test_exercises_are_no_results_of_the_book():

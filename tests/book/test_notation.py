@@ -7,10 +7,60 @@ import book_claims
 import book_notation
 import pytest
 import yaml
-from book_notation import defined, find_page, formulas, row_ids, symbols
+from book_notation import defined, find_page, row_ids
+from markdown_it import MarkdownIt
+from mdit_py_plugins.colon_fence import colon_fence_plugin
+from mdit_py_plugins.dollarmath import dollarmath_plugin
+from mdit_py_plugins.front_matter import front_matter_plugin
 
 ROOT = Path(__file__).parents[2]
 CHAPTERS = {path.stem.split("_")[0]: path for path in sorted((ROOT / "notebooks").glob("[!.]*.md"))}
+
+#: What needs no entry: layout, spacing, arithmetic, relations and the functions of every textbook.
+ORDINARY = set(
+    r"""\frac \dfrac \tfrac \sqrt \left \right \bigl \bigr \Bigl \Bigr \biggl \biggr \big \Big \bigm
+    \middle \quad \qquad \textstyle \displaystyle \limits \underbrace \overbrace \binom \not \mathrm
+    \text \operatorname \mathbf \mathcal \mathbb \mathsf \cdot \times \circ \pm \mp \le \leq \ge \geq \ne
+    \neq \lt \gt \approx \sim \equiv \propto \to \mapsto \ll \gg \in \notin \subset \subseteq \cup \cap
+    \setminus \forall \exists \neg \land \lor \Rightarrow \Longrightarrow \iff \infty \dots \ldots \cdots
+    \vdots \sum \prod \int \partial \max \min \sup \inf \lim \log \ln \exp \sin \cos \tan \cosh \sinh
+    \tanh \arccos \det \bmod \mod \mid \lceil \rceil \lfloor \rfloor \langle \rangle \lVert \rVert \lvert
+    \rvert \colon \prime \ast \star \label \begin \end \tag \notag \nonumber \mathop \hspace \phantom""".split()
+)
+#: Words inside a formula: units, names of functions, environments.
+WORDS = re.compile(
+    r"\\(?:text|textbf|textit|mathrm|mathop|operatorname\*?|begin|end|label|tag|hspace|phantom)\*?\s*\{[^{}]*\}"
+)
+
+
+def symbols(tex):
+    """The symbols of a formula, in order: letters and commands that are not ordinary."""
+    tokens = re.findall(r"\\[A-Za-z]+|[A-Za-z]", WORDS.sub(" ", tex.replace(r"\\", " ")))
+    return [token for token in tokens if token not in ORDINARY]
+
+
+def formulas(text, first=1):
+    """Every formula of a MyST source as (line, tex); code is skipped, captions are not."""
+    reader = MarkdownIt().enable("table").use(dollarmath_plugin, double_inline=True)
+    for token in reader.use(front_matter_plugin).use(colon_fence_plugin).parse(text):
+        line = first + (token.map[0] if token.map else 0)
+        if token.type in ("fence", "colon_fence"):
+            name, content = token.info.strip(), token.content
+            title = name.partition("}")[2]
+            if name.startswith("{math}"):
+                yield line, re.sub(r"(?m)^:\w+:.*$", "", content)
+            elif name.startswith("{code-cell}"):
+                caption = re.search(r"(?ms)^(\s*)caption: \|?\n?(.*?)(?=^\1\w+:|^\s{0,3}\w+:|^---)", content)
+                if caption:
+                    yield from formulas(re.sub(r"(?m)^ +", "", caption[2]), line)
+            elif name.startswith("{"):
+                yield from formulas(title + "\n" + content, line)
+        elif token.type in ("math_block", "math_block_label"):
+            yield line, token.content
+        elif token.type == "inline":
+            for child in token.children:
+                if child.type.startswith("math_inline"):
+                    yield line, child.content
 
 
 @pytest.fixture(scope="module")

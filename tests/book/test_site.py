@@ -19,6 +19,7 @@ import jupytext
 import pytest
 import rrl_book
 from check_pages import FORMULA_FAULTS, find_chromium, find_pages, is_redirect, served
+from sphinx_book_theme.header_buttons import launch
 
 ROOT = Path(__file__).resolve().parents[2]
 SITE = Path(os.environ.get("BOOK_SITE", ROOT / "_build" / "html"))
@@ -132,16 +133,6 @@ def test_items_of_the_paper_are_named_as_in_the_paper(label, kind, name):
     assert book_pages.item_name(label, kind) == name
 
 
-def test_launch_links_name_the_branch_with_executed_notebooks():
-    links = book_pages.launch_links("https://github.com/one/two", "03_ridge")
-    assert links["Colab"].endswith("/github/one/two/blob/executed/chapters/03_ridge.ipynb")
-    assert links["Binder"].endswith("/gh/one/two/executed?urlpath=lab/tree/chapters/03_ridge.ipynb")
-    assert book_pages.launch_links("https://gitlab.com/one/two", "03_ridge") == {}
-    assert book_pages.launch_links("", "03_ridge") == {}
-    workflow = (ROOT / ".github" / "workflows" / "book.yml").read_text(encoding="utf-8")
-    assert f"HEAD:{book_pages.EXECUTED}" in workflow
-
-
 @pytest.mark.parametrize("remote", ["", "https://elsewhere.example/a/b.git", "/srv/mirror/a.git"])
 def test_without_a_known_repository_no_button_leads_to_another_book(monkeypatch, remote):
     """Jupyter Book's own repository stands in the settings where a book names none."""
@@ -149,15 +140,34 @@ def test_without_a_known_repository_no_button_leads_to_another_book(monkeypatch,
     config = SimpleNamespace(html_context={}, html_theme_options={"repository_url": DEFAULT_URL})
     rrl_book.set_repository(None, config)
     assert config.html_theme_options == {"repository_url": ""}
-    assert book_pages.launch_links(config.html_theme_options["repository_url"], "03_ridge") == {}
 
 
-def test_with_a_repository_the_buttons_open_this_book_s_notebooks(monkeypatch):
+def launch_buttons(options):
+    """Names and addresses of the theme's launch buttons on a chapter's page."""
+    context = {"pagename": "chapters/03_ridge", "sourcename": "chapters/03_ridge.ipynb", "header_buttons": []}
+    context |= {"github_url": "https://github.com", "github_user": "one", "github_repo": "two"}
+    env = SimpleNamespace(doc2path=lambda name: f"{name}.ipynb", metadata={"chapters/03_ridge": {"kernelspec": {}}})
+    app = SimpleNamespace(env=env, config={"html_theme_options": options})
+    launch.add_launch_buttons(app, context["pagename"], "page.html", context, None)
+    return {button["text"]: button["url"] for group in context["header_buttons"] for button in group["buttons"]}
+
+
+def test_with_a_repository_the_buttons_open_this_book_s_executed_notebooks(monkeypatch):
     monkeypatch.setenv("BOOK_REPOSITORY", "git@github.com:one/two.git")
     config = SimpleNamespace(html_context={}, html_theme_options={"repository_url": DEFAULT_URL})
     rrl_book.set_repository(None, config)
-    links = book_pages.launch_links(config.html_theme_options["repository_url"], "03_ridge")
-    assert set(links) == {"Binder", "Colab"} and all("/one/two/" in link for link in links.values())
+    assert config.html_theme_options["repository_url"] == "https://github.com/one/two"
+    assert config.html_context["edit_page_url_template"].startswith("https://github.com/one/two/edit/main/")
+    assert launch_buttons(config.html_theme_options) == {
+        "Binder": "https://mybinder.org/v2/gh/one/two/executed?urlpath=lab/tree/chapters/03_ridge.ipynb",
+        "Colab": "https://colab.research.google.com/github/one/two/blob/executed/chapters/03_ridge.ipynb",
+    }
+    workflow = (ROOT / ".github" / "workflows" / "book.yml").read_text(encoding="utf-8")
+    assert f"HEAD:{rrl_book.EXECUTED}" in workflow
+    monkeypatch.setenv("BOOK_REPOSITORY", "https://gitlab.com/one/two")
+    config.html_theme_options = {}
+    rrl_book.set_repository(None, config)
+    assert launch_buttons(config.html_theme_options) == {}
 
 
 def test_fitted_names_in_docstrings_are_code_and_formulas_are_not():

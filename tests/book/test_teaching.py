@@ -129,7 +129,7 @@ def test_a_slide_becomes_what_it_should(tmp_path):
     made = (tmp_path / "chapters" / "03_x.ipynb").read_text()
     (tmp_path / "chapters" / "04_y.ipynb").write_text(made.replace("0.125", "0.5"))
     figures, numbers = read_results(tmp_path)
-    assert figures["fig-a"] == ("03_x", "full", 'A "line"\n of <text>.', "svg", b"<svg/>")
+    assert figures["fig-a"] == ("03_x", "full", 'A "line" of <text>.', "svg", b"<svg/>")
     assert put_numbers("{glue:text}`share:.1%`, {glue:text}`word`", numbers, no_number) == "12.5%, 7 × 10⁸"
     text = "## Head\n\nWords $a<b$ and [ch](chapters/03_x).\n\n![](fig-a)\n\nAnswer: yes.\nNote:\nSay *it*."
     section, shown = render_slide(text, figures, "../", build_slides.make_renderer())
