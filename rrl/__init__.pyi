@@ -44,6 +44,7 @@ from .certify import (
     certify_replicability,
     least_pairs,
 )
+from .choosing import ChosenBinWidth, choose_bin_width
 from .programs import certify_program
 from .tradeoff import plot_trade_off, trade_off
 from .statement import ReplicabilityStatement
@@ -56,6 +57,7 @@ __all__ = [
     "AdaptiveRounded",
     "Certificate",
     "CertificationLaw",
+    "ChosenBinWidth",
     "CoreSet",
     "LSVIResult",
     "LSVIUCBResult",
@@ -82,6 +84,7 @@ __all__ = [
     "certification_law",
     "certify_program",
     "certify_replicability",
+    "choose_bin_width",
     "clopper_pearson",
     "core_set_constant",
     "estimate_replicability",

@@ -150,6 +150,11 @@ CALLS = {
         rrl.certify_replicability,
         dict(run=coins, rho=0.5, confidence=0.9, max_pairs=3, seed=0),
     ),
+    "choose_bin_width": (
+        rrl.choose_bin_width,
+        dict(run=lambda s, rng, bin_width: [int(rng.random() > bin_width)], bin_widths=[0.5, 1.0, 2.0], rho=0.5)
+        | dict(confidence=0.5, n_explore=2, max_pairs=20, seed=1),
+    ),
     "pilot_bin_width": (
         rrl.pilot_bin_width,
         dict(estimate=lambda counts: counts / counts.sum(), counts=[400, 600], rho=0.3, rng=RNG(0), n_samples=10**6)

@@ -55,6 +55,7 @@ TESTS = {
     "features": ("interface", "features", "fitted_q"),
     "certify": ("interface", "certify"),
     "pilot": ("interface", "pilot"),
+    "choosing": ("interface", "choosing"),
     "theory/_formula": ("interface", "arguments", "theory/theory"),
     "theory/linear": THEORY,
     "theory/rounding": THEORY,

@@ -20,7 +20,7 @@ TOPICS = {
     "learning": ("rrl.mdp", "rrl.lsvi", "rrl.lsvi_ucb", "rrl.generative", "rrl.fitted_q"),
     "measuring": (
         *("rrl.replicability", "rrl.certify", "rrl.evidence", "rrl.pairs", "rrl.programs", "rrl.statement"),
-        *("rrl.testing", "rrl.tradeoff"),
+        *("rrl.choosing", "rrl.testing", "rrl.tradeoff"),
     ),
     "adaptive": ("rrl.adaptive",),
     "theory": ("rrl.theory",),
