@@ -170,8 +170,8 @@ def cartpole(source="auto", path=None):
 
     The stand-in's seed was chosen among eight for having about as many failures as d3rlpy's file is
     said to have. Its network unlearned to play near the end of the run, where most of the failures
-    lie: ``provenance["mean_length_by_twentieth"]`` shows it, ``provenance["command"]`` makes the
-    recording again.
+    lie: ``provenance["mean_length_by_twentieth"]`` shows it, and ``python -m
+    rrl.experiments.cartpole.standin`` makes the recording again.
 
     Examples
     --------
@@ -245,7 +245,7 @@ def check_sha256(path, record):
     if found != expected:
         raise ValueError(
             f"{path} ({path.stat().st_size} bytes) is damaged: SHA-256 should be {expected}, is "
-            f"{found}. Reinstall rrl, or make the file again with: {record['command']}"
+            f"{found}. Reinstall rrl, or make the file again with: python -m rrl.experiments.cartpole.standin"
         )
 
 
