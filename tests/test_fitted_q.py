@@ -326,6 +326,13 @@ def test_a_smooth_kernel_with_hardly_a_penalty_is_told(rng):
         ReplicableFittedQ(smooth, 2, penalty=1e-6).fit(*rows)
 
 
+@pytest.mark.parametrize("observation", [3.0, [0.5, 0.5]])
+def test_one_observation_without_a_row_is_refused(features, rng, observation):
+    q = ReplicableFittedQ(features, 2).fit(*transitions(rng))
+    with pytest.raises(ValueError, match=r"observations must have shape \(n, n_inputs\), got"):
+        q.act(observation)
+
+
 def test_values_that_overflow_are_refused(features, rng):
     q = ReplicableFittedQ(lambda s: s, 2, penalty=0.0, bin_width=None).fit(*transitions(rng))
     with pytest.raises(ValueError, match=r"features\(observations\) @ weights overflows"):

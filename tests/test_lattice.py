@@ -224,11 +224,18 @@ GOLDEN_PRINT = "90432ed295830d2c2adb684f04f3445dceecff827b5aa89da55aaace620c46b3
         ([1.0, 2.0], 1.75e308, r"bin_width=1\.75e\+308 is too large"),
         ([[1.0, 2.0], [1e16, 0.0]], 1.0, r"bin_width=1.0 is too fine for the vector at index \(1,\)"),
         ([1.7e308, 1.7e308], 1.0, "too fine"),
+        # Beyond 2^50 eight floats span more than 1; coordinates are up to sqrt(d + 1) as large as entries.
+        ([0.65 * 2**50, 0.0], 1.0, "too fine"),
     ],
 )
 def test_what_cannot_be_rounded_is_refused_by_name(a, width, message):
     with pytest.raises(ValueError, match=message):
         lattice_round(a, width, shared_seed=0)
+
+
+def test_the_finest_width_that_floats_resolve_is_taken():
+    a = np.array([0.55 * 2**50, 0.0])
+    assert np.linalg.norm(lattice_round(a, 1.0, shared_seed=0).values - a) <= np.sqrt(2) / 2 + 1 / 8
 
 
 def test_seeds_and_keys_of_the_wrong_kind_are_refused():

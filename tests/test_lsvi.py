@@ -285,6 +285,14 @@ def test_a_float_of_samples_is_taken_from_where_floats_are_whole_numbers():
     assert one.fingerprint() == two.fingerprint()
 
 
+def test_the_number_of_samples_is_exact_while_it_fits_an_integer():
+    mdp = model()
+    core = CoreSet(np.array([0]), np.ones(1), np.inf)
+    n = 2**60 + 2**8  # as exact as a count can be, and its multiple is no float
+    assert run(mdp, core, n_samples=n).n_samples == n * mdp.horizon > 2**62
+    assert run(mdp, core, n_samples=2**62).n_samples == 2.0**62 * mdp.horizon
+
+
 def test_bad_generative_models_are_refused():
     features = np.eye(2)
     core = g_optimal_design(features)
@@ -300,6 +308,7 @@ def test_bad_generative_models_are_refused():
         (returns(0.0, np.zeros((5, 3, 2))), {"horizon": None}, "needs features and a horizon"),
         (returns(0.0, np.zeros((5, 3, 2))), {"horizon": 0}, "horizon must be an integer >= 1, got 0"),
         (returns(0.0, np.zeros((5, 3, 2))), {"features": 0.2}, r"features must have shape \(..., d\)"),
+        (returns(0.0, np.zeros((5, 3, 2))), {"features": [0.6, 0.8]}, r"features must have shape \(..., d\).*\(2,\)"),
         (returns(0.0, np.zeros((5, 3, 2))), {"features": [[1, np.nan], [0, 1]]}, "features holds nan"),
         (returns(np.zeros((5, 1)), np.zeros((5, 3, 2))), {}, r"rewards of shape \(5,\) or one number, got \(5, 1\)"),
         (returns(np.zeros(1), np.zeros((5, 3, 2))), {}, r"rewards of shape \(5,\) or one number, got \(1,\)"),

@@ -26,7 +26,9 @@ def test_sums_that_underflow_are_refused_not_computed_with_the_digits_that_are_l
     # Without penalty the scale of X is that of the weights; with one, rows as small as this count for nothing.
     plain = ReplicableRidge(0.0, bin_width=None)
     np.testing.assert_allclose(plain.fit(np.ldexp(X, -470), y).coef_, plain.fit(X, y).coef_ * 2.0**470, rtol=1e-13)
-    for exponent in (-490, -600, -1000):
+    # From 2^-960 on a square keeps its digits beside the smallest normal float.
+    np.testing.assert_allclose(plain.fit([[2.0**-480]], [1.0]).coef_, 2.0**480)
+    for exponent in (-481, -490, -600, -1000):
         with pytest.raises(ValueError, match="X'X underflows float64: rescale X, or raise penalty"):
             plain.fit(np.ldexp(X, exponent), y)
         assert np.abs(ReplicableRidge(0.1, bin_width=None).fit(np.ldexp(X, exponent), y).coef_).max() < 1e-100

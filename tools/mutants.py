@@ -43,7 +43,7 @@ TESTS = {
     "lattice": ("interface", "lattice"),
     "randomness": ("interface", "randomness"),
     "ridge": ("interface", "ridge", "ridge_scale", "second_moment_weights"),
-    "second_moment": ("interface", "second_moment", "second_moment_weights"),
+    "second_moment": ("interface", "second_moment", "second_moment_weights", "lattice"),
     "core_set": ("interface", "core_set"),
     "lsvi": ("interface", "lsvi"),
     "lsvi_ucb/algorithm": ("interface", "lsvi_ucb/lsvi_ucb"),
@@ -51,7 +51,7 @@ TESTS = {
     "mdp/linear_mdp": ("interface", "mdp/linear_mdp"),
     "mdp/counts": ("interface", "mdp/linear_mdp"),
     "fitted_q": ("interface", "fitted_q"),
-    "replicability": ("interface", "replicability"),
+    "replicability": ("interface", "replicability", "pairs"),
     "features": ("interface", "features", "fitted_q"),
     "certify": ("interface", "certify"),
     "pilot": ("interface", "pilot"),
@@ -96,13 +96,15 @@ def operators():
 
 
 def silent_spans(tree):
-    """Where no test should see a change: type hints, messages of errors, `strict=` of a zip, the `*` of a signature."""
+    """Where no test should see a change: type hints, messages of errors, some arguments, the `*` of a signature."""
     for node in ast_nodes(tree):
         if node.type in ("param", "funcdef") and node.annotation:
             yield node.annotation
         elif node.type in ("annassign", "raise_stmt"):
             yield node.children[1]
-        elif node.type == "argument" and node.children[0].get_code().strip() == "strict":
+        elif node.type == "if_stmt" and node.children[1].get_code().strip() == "TYPE_CHECKING":
+            yield node
+        elif node.type == "argument" and node.children[0].get_code().strip() in ("strict", "stacklevel"):
             yield node
         elif node.type == "operator" and node.parent.type in ("param", "parameters", "lambdef"):
             yield node

@@ -269,6 +269,17 @@ def test_rank_one_updates_survive_their_refresh():
     assert np.allclose(result.inverses[-1], np.linalg.inv(gram + 0.3 * np.eye(4)), atol=1e-10)
 
 
+def test_a_fresh_inverse_gives_the_same_bonuses_as_an_updated_one(monkeypatch):
+    mdp = model(8, n_states=9)
+    settings = {"n_rounds": 60, "n_trajectories": 1, "bin_widths": None, "keep_estimates": True}
+    updated = run(mdp, by="draws", **settings)
+    monkeypatch.setattr("rrl.lsvi_ucb.data.REFRESH", 4)
+    fresh = run(mdp, by="draws", **settings)
+    assert np.array_equal(updated.policies, fresh.policies)
+    for name in updated.history:
+        assert np.allclose(updated.history[name], fresh.history[name], atol=1e-10)
+
+
 def test_the_compiled_loop_gives_the_same_run(monkeypatch):
     """Run uncompiled, which tests the same lines without the wait for the compiler; `benchmarks/` runs it compiled."""
     kernel = pytest.importorskip("rrl.lsvi_ucb.compiled")

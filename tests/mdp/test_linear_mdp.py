@@ -308,6 +308,26 @@ def test_the_stated_error_of_the_limits_beyond_int64():
         assert np.abs(stats.binom.pmf(k, n, p) - stats.poisson.pmf(k, n * p)).sum() / 2 <= p
 
 
+@pytest.mark.parametrize(
+    ("counts", "chances", "message"),
+    [
+        (3, [[0.5, 0.5]], r"counts must have shape \(rows,\)"),
+        (
+            [3, 4],
+            [[0.5, 0.5]],
+            r"counts must have shape \(rows,\) and probabilities \(rows, m\), got \(2,\) and \(1, 2\)",
+        ),
+        ([3, 4], [0.5, 0.5], r"probabilities \(rows, m\), got \(2,\) and \(2,\)"),
+        ([3], np.empty((1, 0)), r"probabilities \(rows, m\)"),
+        ([3, 4], [[0.5, 0.5], [1.5, -0.5]], r"probabilities must be >= 0 and sum to 1 .* in row 1"),
+        ([3], [[0.5, 0.4]], r"in row 0"),
+    ],
+)
+def test_counts_of_what_is_no_distribution_are_refused(rng, counts, chances, message):
+    with pytest.raises(ValueError, match=message):
+        multinomial_counts(counts, chances, rng)
+
+
 def test_no_rows_have_no_counts(rng):
     assert multinomial_counts([], np.empty((0, 3)), rng).shape == (0, 3)
     assert not small().sample_counts(0, np.zeros((7, 3), dtype=int), rng).any()
