@@ -5,7 +5,7 @@ name is imported when it is first used, so that ``import rrl`` costs nothing and
 than the part in use. In the order of the paper:
 
 - ``randomness``, ``rounding``, ``lattice``: the shared random string, Algorithm 1 and a better grid for it;
-- ``ridge``, ``core_set``, ``second_moment``: Algorithm 2, Definition 3.1, Algorithm 3;
+- ``ridge``, ``core_set``, ``second_moment``: Algorithm 2, Definition 3.1, Algorithm 3; ``scaling``: columns before it;
 - ``mdp``: Definition 2.1, the model, its instances, draws and counts;
 - ``generative``, ``lsvi``, ``lsvi_ucb``: Algorithms 4 and 5;
 - ``features``, ``fitted_q``, ``pqn``: the methods of Section 6;

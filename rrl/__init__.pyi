@@ -11,6 +11,7 @@ from .randomness import shared_integers, shared_normal, shared_permutation, shar
 from .rounding import Rounded, hypergrid_round
 from .lattice import lattice_round
 from .ridge import LooseCodesWarning, ReplicableRidge, ridge_weights
+from .scaling import ReplicableScaler
 from .core_set import CoreSet, barycentric_spanner, core_set_constant, g_optimal_design
 from .second_moment import ReplicableSecondMoment, project_psd
 from .mdp import LinearMDP
@@ -72,6 +73,7 @@ __all__ = [
     "ReplicabilityWarning",
     "ReplicableFittedQ",
     "ReplicableRidge",
+    "ReplicableScaler",
     "ReplicableSecondMoment",
     "Rounded",
     "RunFailed",

@@ -14,6 +14,7 @@ from . import theory
 from ._checks import (
     as_float64,
     as_square,
+    check_bool,
     check_choice,
     check_finite,
     check_penalty,
@@ -79,7 +80,11 @@ def solve_ridge(gram: Any, moment: Any, penalty: Any) -> Any:
     Sums in another order differ in their last digits; the solution differs by up to the condition number times that.
     """
     check_penalty(penalty)
-    penalty = float(penalty)
+    return _solve(gram, moment, float(penalty))
+
+
+def _solve(gram, moment, penalty):
+    """The same for a penalty of each weight's own."""
     gram, moment = as_square("gram", gram), as_float64("moment", moment)
     check_finite("moment", moment)
     if moment.ndim not in (1, 2) or len(moment) != len(gram):
@@ -143,13 +148,14 @@ class ReplicableRidge(RegressorMixin, BaseEstimator):
     distribution return the same ``codes_`` with probability at least 1 - rho once there are
     :func:`rrl.theory.ridge_sample_size` rows for that Y.
 
-    There is no intercept. A column of ones gives one, but its weight is penalised like every other: labels far from
-    0 then bend the slopes too. Subtract a constant that all runs share, fixed before any of them saw data.
+    There is no intercept unless ``fit_intercept=True``, and Theorem 3.1 knows none: a column of ones gives one, but its
+    weight is penalised like every other, and labels far from 0 then bend the slopes too. The intercept of
+    ``fit_intercept`` is not penalised; no theorem tells its bin width or its number of rows, so measure.
 
     What is computed from one run's data before the fit, such as scikit-learn's ``StandardScaler`` or ``PCA``, is not
     rounded and breaks replicability unseen: two runs may have equal ``codes_`` and still differ in every prediction.
-    Scale by numbers that all runs share, and compare all that you publish. The order of the columns, of an array or of
-    a data frame, is part of the codes.
+    Scale by numbers that all runs share, or by :class:`rrl.ReplicableScaler`, and compare all that you publish. The
+    order of the columns, of an array or of a data frame, is part of the codes.
 
     A :class:`rrl.LooseCodesWarning` says when the problem is so ill-conditioned that another processor may find
     other codes.
@@ -174,15 +180,19 @@ class ReplicableRidge(RegressorMixin, BaseEstimator):
         Name of this estimator where several share one seed (erratum E2).
     scheme : {"grid", "lattice"}, default="grid"
         :func:`rrl.hypergrid_round`, or :func:`rrl.lattice_round` with the same worst error and fewer disagreements.
+    fit_intercept : bool, default=False
+        Fit an intercept that is not penalised, and round it like a weight. `bin_width` must then be a number or None.
 
     Attributes
     ----------
     coef_ : ndarray, shape (n_features_in_,)
         Rounded weights, rebuilt from the codes.
+    intercept_ : float
+        Rounded; 0 without `fit_intercept`.
     unrounded_coef_ : ndarray, shape (n_features_in_,)
         Plain ridge weights.
-    codes_ : ndarray of int64, shape (n_features_in_,), or None
-        Grid cells of the weights: what two runs compare.
+    codes_ : ndarray of int64, shape (n_features_in_,) or, with an intercept, (n_features_in_ + 1,), or None
+        Grid cells of the weights, and of the intercept: what two runs compare.
     bin_width_ : float or None
         The bin width that was used.
     n_samples_seen_ : int
@@ -217,6 +227,7 @@ class ReplicableRidge(RegressorMixin, BaseEstimator):
         shared_seed: int = 0,
         key: tuple = (),
         scheme: str = "grid",
+        fit_intercept: bool = False,
     ) -> None:
         self.penalty = penalty
         self.bin_width = bin_width
@@ -226,6 +237,7 @@ class ReplicableRidge(RegressorMixin, BaseEstimator):
         self.shared_seed = shared_seed
         self.key = key
         self.scheme = scheme
+        self.fit_intercept = fit_intercept
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -269,19 +281,27 @@ class ReplicableRidge(RegressorMixin, BaseEstimator):
         check_penalty(self.penalty)
         check_shared(self.shared_seed, self.key)
         check_choice("scheme", self.scheme, SCHEMES)
+        check_bool(fit_intercept=self.fit_intercept)
+        if self.fit_intercept and isinstance(self.bin_width, str):
+            raise ValueError(f"bin_width must be a number or None with fit_intercept=True, got {self.bin_width!r}")
         with unchanged_on_error(self):
             X, y = validate_data(self, X, y, y_numeric=True, reset=reset, ensure_all_finite=False)
             d = X.shape[1]  # pyright: ignore[reportAttributeAccessIssue]
             width = resolve_bin_width(self.bin_width, d, self.epsilon, self.delta, self.rho, theory.ridge_bin_width)
             weight = None if sample_weight is None else check_weights(sample_weight, len(y))
+            n = d + bool(self.fit_intercept)
+            if not reset and len(self._gram) != n:
+                raise ValueError(f"fit_intercept={self.fit_intercept!r} was another in the first batch: fit anew")
             gram, moment, total, seen = (
-                (np.zeros((d, d)), np.zeros(d), 0.0, 0)
+                (np.zeros((n, n)), np.zeros(n), 0.0, 0)
                 if reset
                 else (self._gram.copy(), self._moment.copy(), self._total, self.n_samples_seen_)
             )
             with np.errstate(over="ignore", invalid="ignore"):
                 for part, block in row_blocks(X):
                     labels = as_float64("y", y[part])
+                    if self.fit_intercept:
+                        block = np.column_stack([block, np.ones(len(block))])
                     if weight is not None:
                         root = np.sqrt(weight[part])
                         block, labels = block * root[:, None], labels * root
@@ -290,8 +310,11 @@ class ReplicableRidge(RegressorMixin, BaseEstimator):
                 total += len(y) if weight is None else weight.sum()
             check_rows(self, X, gram)
             check_sums(**{"X'X": gram, "X'y": moment, "the sum of sample_weight": total})
-            check_small_rows(X, weight, np.diag(gram) + float(self.penalty) * total)
-            weights, noise = solve_ridge(gram / total, moment / total, self.penalty)
+            penalty = np.full(n, float(self.penalty))
+            penalty[d:] = 0
+            with np.errstate(over="ignore"):
+                check_small_rows(X, weight, (np.diag(gram) + penalty * total)[:d])
+            weights, noise = _solve(gram / total, moment / total, penalty)
             rounded = (
                 None
                 if width is None
@@ -300,9 +323,10 @@ class ReplicableRidge(RegressorMixin, BaseEstimator):
         self._gram, self._moment, self._total = gram, moment, total
         self.n_samples_seen_ = seen + len(y)
         self.bin_width_ = width
-        self.unrounded_coef_ = weights
+        self.unrounded_coef_ = weights[:d]
         self.codes_ = None if rounded is None else rounded.codes
-        self.coef_ = weights.copy() if rounded is None else rounded.values
+        values = weights.copy() if rounded is None else rounded.values
+        self.coef_, self.intercept_ = values[:d], float(values[d:].sum())
         if width is not None:
             warn_of_loose_codes((noise / width).max(), stacklevel=4)
         return self
@@ -318,8 +342,8 @@ class ReplicableRidge(RegressorMixin, BaseEstimator):
         Returns
         -------
         ndarray, shape (n_samples,)
-            X @ coef_.
+            X @ coef_ + intercept_.
         """
         check_is_fitted(self)
         X = validate_data(self, X, reset=False)
-        return np.concatenate([block @ self.coef_ for _, block in row_blocks(X)])
+        return np.concatenate([block @ self.coef_ for _, block in row_blocks(X)]) + self.intercept_

@@ -104,6 +104,13 @@ CALLS = {
     "LinearMDP.sample_start": (MDP.sample_start, dict(n=3, rng=RNG(0))),
     "LinearMDP.sample_counts": (MDP.sample_counts, dict(h=0, counts=np.ones((4, 2), int), rng=RNG(0))),
     "LinearMDP.start_counts": (MDP.start_counts, dict(n=3, rng=RNG(0))),
+    "ReplicableScaler": (
+        lambda **given: rrl.ReplicableScaler(**given).fit(X).transform(X),
+        dict(bin_width=0.5, scheme="grid", **ROUNDED),
+    ),
+    "ReplicableScaler.fit": (rrl.ReplicableScaler().fit, dict(X=X)),
+    "ReplicableScaler.transform": (rrl.ReplicableScaler().fit(X).transform, dict(X=X)),
+    "ReplicableScaler.inverse_transform": (rrl.ReplicableScaler().fit(X).inverse_transform, dict(X=X)),
     "ReplicableRidge": (
         lambda **given: rrl.ReplicableRidge(**given).fit(X, Y).predict(X),
         dict(penalty=0.1, bin_width="theorem", epsilon=0.1, delta=0.01, rho=0.1, scheme="grid", **ROUNDED),

@@ -29,7 +29,12 @@ EXPECTED_FAILURES = {}
 
 
 @parametrize_with_checks(
-    [ReplicableRidge(), ReplicableRidge(bin_width=0.05), ReplicableRidge(bin_width=None)],
+    [
+        ReplicableRidge(),
+        ReplicableRidge(bin_width=0.05),
+        ReplicableRidge(bin_width=None),
+        ReplicableRidge(bin_width=0.05, fit_intercept=True),
+    ],
     expected_failed_checks=lambda estimator: EXPECTED_FAILURES,
 )
 def test_scikit_learn_checks(estimator, check):
@@ -48,6 +53,46 @@ def state(estimator):
 
 
 # The answer.
+
+
+@pytest.mark.parametrize("penalty", [1e-6, 0.1, 3.0])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_an_intercept_is_scikit_learn_s_which_is_not_penalised(data, rng, penalty, weighted):
+    X, y = data
+    X, y = X + np.array([0.0, 3.0, -5.0, 0.0]), y + 40
+    weight = rng.uniform(0, 2, size=300) if weighted else None
+    total = 300 if weight is None else weight.sum()
+    ours = ReplicableRidge(penalty, bin_width=None, fit_intercept=True).fit(X, y, sample_weight=weight)
+    peer = Ridge(alpha=total * penalty, solver="svd").fit(X, y, sample_weight=weight)
+    np.testing.assert_allclose(ours.coef_, peer.coef_, rtol=1e-7, atol=1e-9)
+    assert ours.intercept_ == pytest.approx(peer.intercept_, rel=1e-8)
+    np.testing.assert_allclose(ours.predict(X), peer.predict(X), rtol=1e-8)
+    # Labels that move together move the intercept alone.
+    moved = ReplicableRidge(penalty, bin_width=None, fit_intercept=True).fit(X, y + 1000, sample_weight=weight)
+    np.testing.assert_allclose(moved.coef_, ours.coef_, rtol=1e-6, atol=1e-7)
+
+
+def test_an_intercept_is_rounded_with_the_weights_and_streams_like_them(data):
+    X, y = data
+    given = {"penalty": 0.1, "bin_width": 0.3, "shared_seed": 3, "fit_intercept": True}
+    whole = ReplicableRidge(**given).fit(X, y + 7)
+    plain = ReplicableRidge(**{**given, "bin_width": None}).fit(X, y + 7)
+    rounded = hypergrid_round([*plain.coef_, plain.intercept_], 0.3, shared_seed=3, key=("ridge", ()))
+    assert whole.codes_.tolist() == rounded.codes.tolist() and whole.codes_.shape == (5,)
+    np.testing.assert_array_equal([*whole.coef_, whole.intercept_], rounded.values)
+    parts = ReplicableRidge(**given).partial_fit(X[:100], y[:100] + 7).partial_fit(X[100:], y[100:] + 7)
+    assert parts.codes_.tolist() == whole.codes_.tolist()
+    with pytest.raises(ValueError, match="fit_intercept=False was another in the first batch"):
+        parts.set_params(fit_intercept=False).partial_fit(X, y)
+    assert ReplicableRidge(bin_width=0.3).fit(X, y).intercept_ == 0
+
+
+@pytest.mark.parametrize("bin_width", ["theorem", "printed"])
+def test_no_theorem_knows_the_intercept(data, bin_width):
+    with pytest.raises(ValueError, match="bin_width must be a number or None with fit_intercept=True"):
+        ReplicableRidge(bin_width=bin_width, fit_intercept=True).fit(*data)
+    with pytest.raises(ValueError, match="fit_intercept must be True or False, got 'yes'"):
+        ReplicableRidge(bin_width=0.1, fit_intercept="yes").fit(*data)
 
 
 @pytest.mark.parametrize("penalty", [1e-6, 0.1, 3.0])
@@ -479,12 +524,9 @@ def test_case_05_integer_weights_are_copies_of_rows():
     copies = ReplicableRidge(0.25, bin_width=0.01).fit(np.repeat(X, w, axis=0), np.repeat(y, w))
     np.testing.assert_allclose(weighted.unrounded_coef_, copies.unrounded_coef_, rtol=1e-14)
     np.testing.assert_array_equal(weighted.codes_, copies.codes_)
-    # The case's own numbers have an unpenalised intercept: centre by the weighted means first.
-    mean_x, mean_y = np.average(X[:, :1], axis=0, weights=w), np.average(y, weights=w)
-    slope = ReplicableRidge(1 / 4, bin_width=None).fit(X[:, :1] - mean_x, y - mean_y, sample_weight=w).coef_
-    np.testing.assert_allclose([slope[0], mean_y - slope[0] * mean_x[0]], [0.2857142857, 1.1785714286], atol=1e-10)
-    with pytest.raises(TypeError, match="fit_intercept"):
-        ReplicableRidge(fit_intercept=True)
+    # The case's own numbers have an unpenalised intercept.
+    line = ReplicableRidge(1 / 4, bin_width=None, fit_intercept=True).fit(X[:, :1], y, sample_weight=w)
+    np.testing.assert_allclose([*line.coef_, line.intercept_], [0.2857142857, 1.1785714286], atol=1e-10)
 
 
 def test_case_09_columns_in_another_order_or_of_another_name_are_refused(rng):

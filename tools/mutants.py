@@ -43,6 +43,7 @@ TESTS = {
     "lattice": ("interface", "lattice"),
     "randomness": ("interface", "randomness"),
     "ridge": ("interface", "ridge", "ridge_scale", "second_moment_weights"),
+    "scaling": ("interface", "scaling"),
     "second_moment": ("interface", "second_moment", "second_moment_weights", "lattice"),
     "core_set": ("interface", "core_set"),
     "lsvi": ("interface", "lsvi"),

@@ -16,7 +16,7 @@ from sphinx.util.nodes import nested_parse_with_titles
 # Page, and the packages and modules that it documents; what no page names stands on the last one.
 TOPICS = {
     "rounding": ("rrl.randomness", "rrl.rounding", "rrl.lattice"),
-    "estimators": ("rrl.ridge", "rrl.core_set", "rrl.second_moment", "rrl.features", "rrl.pilot"),
+    "estimators": ("rrl.ridge", "rrl.scaling", "rrl.core_set", "rrl.second_moment", "rrl.features", "rrl.pilot"),
     "learning": ("rrl.mdp", "rrl.lsvi", "rrl.lsvi_ucb", "rrl.generative", "rrl.fitted_q"),
     "measuring": (
         *("rrl.replicability", "rrl.certify", "rrl.evidence", "rrl.pairs", "rrl.programs", "rrl.statement"),
