@@ -80,12 +80,12 @@ def _plain(value):
 
 
 def scored_pair(run: Any, score: Any, codes: Any, seed: Any, setting: Any, index: Any) -> Any:
-    """One pair at one setting: where its runs differ, and what each of them is worth."""
+    """One pair at one setting: where its runs differ, and what each of them is worth, by `score` if there is one."""
     shared_seed, outputs, drew = run_twice(functools.partial(run, **setting), seed, index)
     pair = compare_codes(index, shared_seed, outputs if codes is None else map(codes, outputs), drew)
     # A stream of its own for every evaluation: its children stand behind those of the pair's runs.
-    streams = pair_children(seed, index, 5)[3:]
-    scores = [float(score(output, np.random.default_rng(stream))) for output, stream in zip(outputs, streams)]
+    rngs = map(np.random.default_rng, pair_children(seed, index, 5)[3:])
+    scores = [] if score is None else [float(score(output, rng)) for output, rng in zip(outputs, rngs)]
     if not np.isfinite(scores).all():
         raise ValueError(f"score must be finite, got {scores} at {setting}")
     return {"pair": pair.to_dict(), "scores": scores}
@@ -208,7 +208,7 @@ def trade_off(
         if not any(pair.drew for pair in pairs):
             warnings.warn(f"at {setting}, {NO_DRAW}", ReplicabilityWarning, stacklevel=2)
         scores = np.array([result["scores"] for result in results])
-        rows.append(setting | _row(pairs, scores, confidence, n_bootstrap, bootstrap_seed))
+        rows.append(setting | summary(pairs, scores, confidence, n_bootstrap, bootstrap_seed))
     return pandas.DataFrame(rows)
 
 
@@ -242,14 +242,20 @@ def _computed(work, tasks, todo, n_jobs, executor):
             future.cancel()
 
 
-def _row(pairs, scores, confidence, n_bootstrap, bootstrap_seed):
+def summary(
+    pairs: Any, scores: Any, confidence: float = 0.95, n_bootstrap: int = 2000, bootstrap_seed: int = 0
+) -> dict:
+    """What `trade_off` says of the pairs at one setting; without scores, nothing of them."""
     n, count = len(pairs), sum(pair.differs for pair in pairs)
-    low, high = clopper_pearson(count, n, confidence)
-    resamples = np.random.default_rng(bootstrap_seed).integers(n, size=(n_bootstrap, n))
-    means = interquartile_mean(scores[resamples].reshape(n_bootstrap, -1))
-    limits = np.quantile(means, [(1 - confidence) / 2, (1 + confidence) / 2])
-    values = (n, count, count / n, low, high, float(interquartile_mean(scores.ravel())), *map(float, limits))
-    return dict(zip(COLUMNS, (*values, float(scores.mean()), is_constant(pairs)), strict=True))
+    found: dict = dict(zip(COLUMNS, (n, count, count / n, *clopper_pearson(count, n, confidence))))
+    scores = np.asarray(scores)
+    if scores.size:
+        resamples = np.random.default_rng(bootstrap_seed).integers(n, size=(n_bootstrap, n))
+        means = interquartile_mean(scores[resamples].reshape(n_bootstrap, -1))
+        limits = np.quantile(means, [(1 - confidence) / 2, (1 + confidence) / 2])
+        values = (float(interquartile_mean(scores.ravel())), *map(float, limits), float(scores.mean()))
+        found |= zip(COLUMNS[5:], values)
+    return found | {"constant": is_constant(pairs)}
 
 
 def plot_trade_off(frame: Any, *, ax: Any = None, label: str | None = None) -> Any:

@@ -5,7 +5,6 @@ import contextlib
 import hashlib
 import re
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from .._running import Program, command_text
 from ..pairs import RunFailed
 from ..programs import certify_program
 from ._listing import plain
+from .provenance import folder_commit
 from .records import record_text
 
 __all__ = ["add", "split"]
@@ -165,14 +165,8 @@ def stopped_like_ctrl_c():
 
 def _origin(program, failure):
     """What was run, for the statement."""
-    found = {"command": list(program.command), "files_sha256": program.files(), **_commit()}
+    found = {"command": list(program.command), "files_sha256": program.files()}
+    # The program and its settings are likely to be here.
+    if commit := folder_commit("."):
+        found["commit_of_working_folder"] = commit
     return found | ({} if failure is None else {"failed": f"{failure}"})
-
-
-def _commit():
-    """That of the working folder, where the program and its settings are likely to be."""
-    with contextlib.suppress(OSError, subprocess.SubprocessError):
-        ask = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
-        asked = subprocess.run(ask, capture_output=True, text=True, timeout=20, check=True)
-        return {"commit_of_working_folder": asked.stdout.strip()}
-    return {}

@@ -4,9 +4,9 @@ import re
 import shlex
 
 from .provenance import commit_text
-from .records import unit_key
+from .records import record_text, unit_key
 
-__all__ = ["details", "line", "plain"]
+__all__ = ["details", "line", "plain", "told_apart"]
 
 
 def plain(text):
@@ -26,22 +26,56 @@ def _is_name(value):
     return isinstance(value, str | int | float) and not re.fullmatch("[0-9a-f]{62,64}", f"{value}")
 
 
-def line(unit, runs):
-    """One line on a record: the short name, the experiment and what tells the unit from others.
+def _flat(value, name=""):
+    """Parameters by name, those of tables within tables, too."""
+    if isinstance(value, dict):
+        for key, part in value.items():
+            yield from _flat(part, f"{name}.{key}" if name else key)
+    else:
+        yield name, value
 
-    A unit that asks about another run (of `runs`, by key) shows that one's choice and steps.
+
+def told_apart(units):
+    """For each experiment the names of the parameters that its units do not all share."""
+    seen = {}
+    for unit in units:
+        for name, value in _flat(unit):
+            seen.setdefault(unit["experiment"], {}).setdefault(name, []).append(record_text(value))
+    return {
+        experiment: {n for n, values in found.items() if len({*values}) > 1 or len(values) < len(found["experiment"])}
+        for experiment, found in seen.items()
+    }
+
+
+def line(unit, runs, shown):
+    """One line on a record: the short name, the experiment and its parameters.
+
+    Of tables within the unit, those entries are said that tell it from others (`shown`, of `told_apart`). A unit
+    that asks about another run (of `runs`, by key) says that one's choice and steps.
     """
-    words, run = [], unit.get("run")
+    words, run, apart = [], unit.get("run"), shown.get(unit["experiment"], ())
     trained = runs.get(run, unit) if isinstance(run, str) else unit
     settings = trained.get("settings")
     steps = settings.get("total_steps") if isinstance(settings, dict) else None
-    shown = unit | {"choice": trained.get("choice"), "steps": steps or unit.get("steps")}
-    for name, value in shown.items():
-        if isinstance(value, list) and value:
-            words.append(f"{name} {value[0]}" + (f" to {value[-1]}" if len(value) > 1 else ""))
+    told = unit | {"choice": trained.get("choice"), "steps": steps or unit.get("steps")}
+    for name, value in told.items():
+        if isinstance(value, dict):
+            found = [(n, v) for n, v in _flat(value, name) if n in apart and n != "settings.total_steps"]
+            words += [f"{n.removeprefix('settings.')} {v}" for n, v in found]
+        elif isinstance(value, list) and value:
+            words.append(f"{name} {_listed(value)}")
         elif name != "experiment" and _is_name(value):
             words.append(value if isinstance(value, str) else f"{name} {value}")
     return plain(f"{unit_key(unit)[:12]}  {unit['experiment']:<13}  {', '.join(words)}")
+
+
+def _listed(value):
+    """A list: consecutive integers and long ones by their ends, others whole."""
+    text = record_text(value)
+    ends = f"{value[0]}" if len(value) == 1 else f"{value[0]} to {value[-1]}"
+    if all(isinstance(part, int) for part in value) and value == list(range(value[0], value[0] + len(value))):
+        return ends
+    return text if len(text) <= 40 else f"{ends} ({len(value)})"
 
 
 def details(record, path):
@@ -57,14 +91,16 @@ def details(record, path):
 
 
 def _repeat(origin):
-    """The commit to check out and the command that was given, for a run that should be the same bit for bit."""
-    command = origin.get("command")
-    if not origin.get("commit") or not isinstance(command, list) or not command:
+    """The commits to check out and the command that was given, for a run that should be the same bit for bit."""
+    command, study = origin.get("command"), origin.get("study")
+    if not (origin.get("commit") or study) or not isinstance(command, list) or not command:
         return []
     words = [f"{word}" for word in command]
     program = ["rrl"] if words[0] in ("rrl", "__main__.py") else words[:1]
     dirty = ", whose working tree had changes then" if origin.get("dirty") else ""
-    return [
-        "repeat",
-        plain(f"  at commit {commit_text(origin | {'dirty': False}, 40)}{dirty}: {shlex.join(program + words[1:])}"),
-    ]
+    at = commit_text(origin | {"dirty": False}, 40)
+    lines = [f"  at {'commit ' if origin.get('commit') else ''}{at}{dirty}: {shlex.join(program + words[1:])}"]
+    if study:
+        commit = origin.get("study_commit")
+        lines.append(f"  with {study}{f' at commit {commit}' if commit else ''}; a copy of it lies beside the record")
+    return ["repeat", *map(plain, lines)]

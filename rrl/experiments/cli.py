@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 from .. import __version__
 from .._extras import missing
 from . import _certify, _export
-from ._listing import details, line, plain
-from .records import unit_key
+from ._listing import details, line, plain, told_apart
+from ._own import Study, parse_setting, plan, print_results, run_study
+from .records import is_record_name, unit_key
 from .store import RunStore
 from .workers import keep_freed_memory, usable_cores
 
@@ -37,6 +38,8 @@ MODULES = {
 }
 #: The experiments' own names of the two scales, where they differ.
 SCALES = {"atari": {"quick": "reduced", "full": "book"}}
+#: Where records lie that are not the book's.
+OWN = Path("rrl-results")
 #: Experiments that the book shows at full scale only: quick records are for trying a command.
 TRIED = ("cartpole", "minatar")
 
@@ -48,7 +51,7 @@ def default_folder(experiment: Any, scale: str = "full") -> Any:
     """
     book = Path(__file__).parents[2] / "book"
     kept = book.is_dir() and not (scale == "quick" and experiment in TRIED)
-    return (book / "results" if kept else Path("rrl-results")) / experiment
+    return (book / "results" if kept else OWN) / experiment
 
 
 def _folders(experiment, args):
@@ -57,9 +60,15 @@ def _folders(experiment, args):
     return list(dict.fromkeys(folders))
 
 
+def _own_folders():
+    """Folders of records below that of own studies."""
+    return sorted({path.parent for path in OWN.rglob("*.json") if is_record_name(path)})
+
+
 def _places(args):
-    """Where records of any experiment may lie."""
-    return dict.fromkeys(folder for experiment in EXPERIMENTS for folder in _folders(experiment, args))
+    """Where records of any experiment or study may lie."""
+    known = [folder for experiment in EXPERIMENTS for folder in _folders(experiment, args)]
+    return dict.fromkeys(known if args.folder else known + _own_folders())
 
 
 def _module(experiment):
@@ -78,6 +87,12 @@ def _planned(experiment, scale, study, args):
 
 
 def _run(args):
+    if args.experiment not in EXPERIMENTS:
+        _run_own(args)
+        return
+    for name, value in (("--set", args.set), ("--pairs", args.pairs)):
+        if value:
+            raise ValueError(f"{name} is for a study of your own, a file that ends in .py, not for {args.experiment}")
     if args.experiment != "cartpole" and args.data != "auto":
         raise ValueError(f"--data is cartpole's alone, got {args.data!r} for {args.experiment}")
     folder = args.folder or default_folder(args.experiment, args.scale)
@@ -100,6 +115,31 @@ def _run(args):
     if args.experiment == "cartpole" and args.study == "figure":
         _print_table(records)
     print(f"Records: {folder}")
+
+
+def _run_own(args):
+    for name, default in (("study", "figure"), ("scale", "quick"), ("data", "auto"), ("log", 0)):
+        if (value := getattr(args, name)) != default:
+            raise ValueError(f"--{name} is for the book's experiments, got {value!r} for {args.experiment}")
+    study = Study(args.experiment)
+    if study.name in EXPERIMENTS:
+        raise ValueError(f"{args.experiment} has the name of an experiment of the book: give it another one")
+    units = plan(study, args.set, args.pairs, args.seed)
+    store = RunStore(args.folder or OWN / study.name)
+    known = [record["unit"] for record in store.records(study.name)]
+    done = store.status(units)["done"]
+    earlier = sum(unit.get("source") != study.source for unit in known)
+    if args.resume and not done:
+        raise ValueError(f"nothing to resume: {store.folder} has no record of this plan")
+    more = f", and {earlier} of other versions of the file" if earlier else ""
+    print(f"{study.name}: {done} of {len(units)} records are there{more}", flush=True)
+    options: dict = {"jobs": args.jobs or usable_cores()}
+    with contextlib.ExitStack() as stack:
+        if args.dask:
+            options["executor"] = stack.enter_context(_dask(args))
+        records = run_study(study, store, units, **options)
+    print_results(study, records)
+    print(f"Records: {plain(store.folder)}")
 
 
 @contextlib.contextmanager
@@ -151,6 +191,9 @@ def _status(args):
                 words += f", figure {len(plans['figure'] & recorded)} of {len(plans['figure'])}"
             places = [plain(folder) for folder in folders if known[folder] & plan]
             print(f"{experiment:<10} {scale:<6} {words}" + (f", in {' and '.join(places)}" if places else ""))
+    for folder in () if args.folder else _own_folders():
+        if folder not in known:
+            print(f"{plain(folder.name):<17} {len(RunStore(folder).records())} records, in {plain(folder)}")
 
 
 def _show(args):
@@ -160,18 +203,26 @@ def _show(args):
     # A record that lies in two folders is one.
     records = {unit_key(r["unit"]): (r, RunStore(f).path(r["unit"])) for f, own in found.items() for r in own}
     runs = {key: record["unit"] for key, (record, _) in records.items()}
+    shown = told_apart(runs.values())
     if args.key is None:
         for folder, own in found.items():
             if own and not args.folder:
                 print(f"{plain(folder)}:")
             for record in own:
-                print(line(record["unit"], runs))
+                print(line(record["unit"], runs, shown))
         return
     named = [key for key in records if key.startswith(args.key)]
     if len(named) != 1:
-        lines = "\n".join(line(runs[key], runs) for key in named or records)
+        lines = "\n".join(line(runs[key], runs, shown) for key in named or records)
         raise ValueError(f"{len(named)} records begin with {args.key!r}; there are:\n{lines}")
     print("\n".join(details(*records[named[0]])))
+
+
+def _experiment(text):
+    """The name of one of the book's experiments, or the file of an own study."""
+    if text not in EXPERIMENTS and not text.endswith(".py"):
+        raise argparse.ArgumentTypeError(f"give {', '.join(EXPERIMENTS)} or a file that ends in .py, not {text!r}")
+    return os.path.expanduser(text)
 
 
 def _path(text):
@@ -185,15 +236,21 @@ def _data(text):
 
 def _parser():
     parser = argparse.ArgumentParser(
-        prog="rrl", description="Run and look at the experiments of the book; certify any program."
+        prog="rrl",
+        description="Run the experiments of the book and your own, look at their records; certify any program.",
     )
     parser.add_argument("--version", action="version", version=f"rrl {__version__}")
     parser.add_argument("--traceback", action="store_true", help="after an error, also show where it was raised")
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="compute what is not yet recorded")
-    run.add_argument(
-        "experiment", choices=EXPERIMENTS, help="; ".join(f"{name}: {what}" for name, what in EXPERIMENTS.items())
-    )
+    names = [f"{name}: {what}" for name, what in EXPERIMENTS.items()]
+    help_text = "; ".join([*names, "FILE.py: a study of your own, a file with a function run(setting=default, ...)"])
+    run.add_argument("experiment", type=_experiment, help=help_text)
+    help_text = "FILE.py: values of a setting, as in --set bin_width=.1,.3 or --set seed=0..9 (may be given again)"
+    run.add_argument("--set", type=parse_setting, action="append", default=[], metavar="NAME=VALUES", help=help_text)
+    help_text = "FILE.py with run(shared_seed, rng, ...): pairs of runs at each setting (default: 20)"
+    run.add_argument("--pairs", type=int, metavar="N", help=help_text)
+    run.add_argument("--seed", type=int, metavar="N", default=0, help="FILE.py: of the pairs (default: %(default)s)")
     run.add_argument("--scale", choices=("quick", "full"), default="quick")
     run.add_argument(
         "--jobs",

@@ -42,8 +42,8 @@ def _git(*arguments):
     return None
 
 
-def _ask_git(*arguments):
-    command = ["git", "-C", str(HERE.parent), *arguments]
+def _ask_git(*arguments, place=HERE.parent):
+    command = ["git", "-C", str(place), *arguments]
     # A hook or another checkout may have set GIT_DIR and the like.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True, env=environment)
@@ -54,6 +54,13 @@ def _ask_git(*arguments):
 def _is_tracked():
     """Whether the repository around rrl holds it: installed below somebody else's, rrl is none of its files."""
     return bool(_ask_git("ls-files", "--", HERE.name))
+
+
+def folder_commit(folder: Any) -> str | None:
+    """The commit that a folder's files are of, with ``-dirty`` where they were changed since; None outside git."""
+    with contextlib.suppress(OSError, subprocess.SubprocessError, UnicodeError):
+        return _ask_git("describe", "--always", "--dirty", "--abbrev=40", "--exclude=*", place=folder)
+    return None
 
 
 def _processor():

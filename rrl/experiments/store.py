@@ -12,10 +12,11 @@ import datetime
 import functools
 import multiprocessing
 import os
+import pickle
 import sys
 import time
 import uuid
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,7 @@ from .._files import write_durably
 from .._progress import progress_bar
 from .provenance import provenance
 from .records import DamagedRecord, canonical, is_record_name, make_record, read_record, record_text, unit_key
-from .workers import end_workers, start_worker
+from .workers import end_workers, portable, start_worker
 
 if TYPE_CHECKING:
     import os
@@ -31,6 +32,13 @@ if TYPE_CHECKING:
     from typing import Any
 
 __all__ = ["RunStore", "canonical", "unit_key"]
+
+#: Failed units that an error names besides the first.
+MOST_TOLD = 10
+
+
+class CannotWrite(OSError):
+    """A record that cannot be written: no other could be."""
 
 
 @functools.cache
@@ -115,7 +123,7 @@ class RunStore:
                         raise
         except OSError as error:
             message = f"cannot write a record to {self.folder}: {error.strerror}; earlier records are whole"
-            raise OSError(error.errno, message) from error
+            raise CannotWrite(error.errno, message) from error
 
     def _is_free(self, path):
         """Whether a record may be put there; what is there and is no whole record is set aside first."""
@@ -147,8 +155,11 @@ class RunStore:
         batch: int | None = None,
         progress: bool = True,
         executor: Any = None,
+        origin: dict | None = None,
     ) -> list[dict]:
         """Do the units that have no record yet, and return the records of all.
+
+        A unit that fails is named, at once where progress is shown, and the others are finished.
 
         Parameters
         ----------
@@ -156,7 +167,7 @@ class RunStore:
         function : callable
             ``function(unit)`` gives the result, a dict; it must depend on the unit only. With a
             `batch`, ``function([unit, ...])`` yields the results in order, and each is stored as it
-            comes. With several jobs it must be importable.
+            comes. A function of a notebook's cell goes to other processes with all that it names.
         jobs : int
             Processes.
         batch : int, optional
@@ -166,11 +177,20 @@ class RunStore:
         executor : concurrent.futures.Executor, optional
             Used in place of own processes, such as ``dask.distributed.Client(...).get_executor()``;
             its workers must see the folder.
+        origin : dict, optional
+            What the provenance of each record says besides what rrl knows.
 
         Returns
         -------
         list of dict
             Records with ``unit``, ``result`` and ``provenance``, in the order of `units`.
+
+        Raises
+        ------
+        TypeError
+            If `function` cannot be handed to other processes; nothing is computed then.
+        Exception
+            That of the first unit that failed, with notes on all that did, when the others are done.
         """
         if jobs < 1 or (batch is not None and batch < 1):
             raise ValueError(f"jobs and batch must be at least 1, got {jobs} and {batch}")
@@ -180,23 +200,35 @@ class RunStore:
         if todo:
             self._try_folder()
         batches = [todo[i : i + (batch or 1)] for i in range(0, len(todo), batch or 1)]
+        failures = []
         with contextlib.ExitStack() as stack:
             bar = progress_bar(len(units), initial=len(units) - len(todo), show=progress)
             bar = stack.enter_context(bar)
             if executor is None and jobs == 1:
-                finished = (_work(self.folder, group, function, batch) for group in batches)
+                finished = (functools.partial(_work, self.folder, g, function, batch, origin) for g in batches)
             else:
+                if not isinstance(executor, ThreadPoolExecutor):
+                    function = portable(function)
                 if executor is None:
                     # Forked workers would share the parent's threads and generators.
                     context = multiprocessing.get_context("spawn")
                     executor = ProcessPoolExecutor(jobs, mp_context=context, initializer=start_worker)
                     stack.enter_context(executor)
                     stack.push(functools.partial(end_workers, set(multiprocessing.active_children())))
-                waiting = [executor.submit(_work, self.folder, group, function, batch) for group in batches]
+                waiting = [executor.submit(_work, self.folder, g, function, batch, origin) for g in batches]
                 stack.callback(lambda: [future.cancel() for future in waiting])
-                finished = (future.result() for future in as_completed(waiting))
+                finished = (future.result for future in as_completed(waiting))
             for done in finished:
-                bar.update(done)
+                try:
+                    bar.update(done())
+                except Exception as error:
+                    if not hasattr(error, "units_left"):  # not the function's own: no other unit would fare better
+                        raise
+                    if progress:
+                        print(f"failed: {_told(error)}", file=sys.stderr, flush=True)
+                    failures.append(error)
+        if failures:
+            raise _all_told(failures, len(todo))
         return [self.load(unit) for unit in units]
 
     def _try_folder(self):
@@ -208,7 +240,7 @@ class RunStore:
                 now = os.fstat(file.fileno()).st_mtime  # by the clock that stamps the parts
             probe.unlink(missing_ok=True)
         except OSError as error:
-            raise OSError(error.errno, f"cannot write records to {self.folder}: {error.strerror}") from error
+            raise CannotWrite(error.errno, f"cannot write records to {self.folder}: {error.strerror}") from error
         # What killed writers left; a younger part may be another writer's.
         for part in self.folder.glob(".*.part"):
             with contextlib.suppress(OSError):
@@ -216,8 +248,8 @@ class RunStore:
                     part.unlink()
 
 
-def _work(folder, units, function, batch):
-    """Do one batch and store each result; runs in a worker."""
+def _work(folder, units, function, batch, more):
+    """Do one batch and store each result; runs in a worker. Return how many."""
     store, start = RunStore(folder), time.monotonic()
     started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     done = 0
@@ -225,13 +257,46 @@ def _work(folder, units, function, batch):
         results = function(units) if batch else [function(units[0])]
         for unit, result in zip(units, results, strict=True):
             # After the work: only then are its libraries loaded and their devices known.
-            origin = {**provenance(), "started": started, "seconds": round(time.monotonic() - start, 3)}
+            origin = {**provenance(), **(more or {}), "started": started, "seconds": round(time.monotonic() - start, 3)}
             store.write(unit, result, origin)
             done += 1
-    except Exception as error:
-        left = units[done:]
+    except CannotWrite:
+        raise
+    except Exception as caught:
+        error, left = _sendable(caught), units[done:]
         together = f", and {len(left) - 1} more that were computed with it" if len(left) > 1 else ""
         if left:
             error.add_note(f"unit {unit_key(left[0])[:12]} {record_text(canonical(left[0]))[:300]}{together}")
-        raise
+        setattr(error, "units_left", len(left))  # noqa: B010 (no exception declares it)
+        if error is caught:
+            raise
+        raise error from caught
     return done
+
+
+def _sendable(error):
+    """The error, or its words where it would not survive the way to the process that asked, and the pool with it."""
+    if multiprocessing.parent_process() is not None:
+        try:
+            pickle.loads(pickle.dumps(error))
+        except Exception:
+            return RuntimeError(f"{type(error).__name__}: {error}")
+    return error
+
+
+def _told(error):
+    """An error and its unit in one line."""
+    return " ".join("; ".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", [])]).split())
+
+
+def _all_told(failures, planned):
+    """The first of the failures, with notes on the others."""
+    first, *others = failures
+    left = sum(error.units_left for error in failures)
+    for error in others[:MOST_TOLD]:
+        first.add_note(f"failed too: {_told(error)}")
+    if len(others) > MOST_TOLD:
+        first.add_note(f"and {len(others) - MOST_TOLD} more that failed")
+    if left < planned:
+        first.add_note(f"{planned - left} of {planned} units were done and are on record")
+    return first

@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import multiprocessing
 import os
+import pickle
 import signal
 import threading
 from typing import TYPE_CHECKING
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["end_with_parent", "end_workers", "keep_freed_memory", "start_worker", "usable_cores"]
+__all__ = ["end_with_parent", "end_workers", "keep_freed_memory", "portable", "start_worker", "usable_cores"]
 
 
 def usable_cores() -> Any:
@@ -21,6 +22,27 @@ def usable_cores() -> Any:
     from joblib import cpu_count
 
     return cpu_count()
+
+
+def portable(function: Any) -> Any:
+    """The function as other processes can load it, also one that a cell of a notebook made.
+
+    Raises
+    ------
+    TypeError
+        If it holds something that no other process could have.
+    """
+    from joblib import wrap_non_picklable_objects
+
+    wrapped = wrap_non_picklable_objects(function)
+    try:
+        pickle.dumps(wrapped)
+    except Exception as error:
+        name = getattr(function, "__qualname__", None) or repr(function)
+        raise TypeError(
+            f"{name} cannot be handed to other processes ({error}): make what it uses within it, or take jobs=1"
+        ) from error
+    return wrapped
 
 
 def end_workers(others: Any, kind: Any, *_) -> None:

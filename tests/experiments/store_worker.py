@@ -25,6 +25,25 @@ def diverge(unit):
     raise FloatingPointError("loss is not finite")
 
 
+def one_over(unit):
+    """The first unit fails."""
+    return {"value": 1 / unit["n"]}
+
+
+class Stubborn(Exception):
+    """An error that pickles and does not come back."""
+
+    def __init__(self, three, words, more):
+        super().__init__(f"{three} {words} {more}")
+
+
+def stubborn(unit):
+    """The second unit fails in a way that cannot be sent."""
+    if unit["n"] == 1:
+        raise Stubborn("three", "words", "of it")
+    return {}
+
+
 def die_once(unit, marker):
     """The third unit takes its process along, the first time that it is tried."""
     if unit["n"] == 2 and not Path(marker).exists():

@@ -94,16 +94,18 @@ def test_show_lists_the_records_it_has(tmp_path, capsys):
         {"experiment": "demo", "seeds": [1, 2, 4], "sha256": "0" * 64, "study": "small", "settings": {"n": 1}},
         {"experiment": "demo", "seed": 3, "seeds": [5], "variant": "plain"},
         {"experiment": "demo", "choice": "step / 4", "settings": {"total_steps": 500}},
+        {"experiment": "demo", "seed": 4, "settings": {"n": 2, "deep": {"rate": 0.5}}, "wide": list(range(0, 99, 2))},
     ]
     units.append({"experiment": "demo-holdout", "run": unit_key(units[2])})
     RunStore(tmp_path).run(units, lambda unit: {"value": 1}, progress=False)
     names = [unit_key(unit) for unit in units]
     expected = sorted(
         [
-            f"{names[0][:12]}  demo           seeds 1 to 4, small",
+            f"{names[0][:12]}  demo           seeds [1,2,4], n 1, small",
             f"{names[1][:12]}  demo           seed 3, seeds 5, plain",
             f"{names[2][:12]}  demo           step / 4, steps 500",
-            f"{names[3][:12]}  demo-holdout   step / 4, steps 500",
+            f"{names[3][:12]}  demo           seed 4, deep.rate 0.5, n 2, wide 0 to 98 (50)",
+            f"{names[4][:12]}  demo-holdout   step / 4, steps 500",
         ]
     )
     assert rrl("show", "--folder", tmp_path) == 0
@@ -112,7 +114,7 @@ def test_show_lists_the_records_it_has(tmp_path, capsys):
     lines = capsys.readouterr().err.splitlines()
     assert lines == ["error: 0 records begin with 'unknown'; there are:", *expected]
     assert rrl("show", "", "--folder", tmp_path) == 1
-    assert capsys.readouterr().err.startswith("error: 4 records begin with ''; there are:")
+    assert capsys.readouterr().err.startswith("error: 5 records begin with ''; there are:")
 
 
 def test_a_missing_package_is_not_taken_for_a_missing_experiment(monkeypatch, tmp_path, capsys):
@@ -287,9 +289,10 @@ def test_a_run_that_fails_is_told_with_its_unit_and_not_where(tiny, tmp_path, mo
 
     monkeypatch.setattr(cartpole, "compute", diverge)
     assert rrl(*RUN, "--folder", tmp_path) == 1
-    lines = capsys.readouterr().err.splitlines()
-    assert lines[0] == "error: FloatingPointError: loss is not finite" and "rrl --traceback" in lines[1]
-    assert lines[2].startswith("unit ") and len(lines) == 3
+    *failed, error, hint, first, other = capsys.readouterr().err.splitlines()
+    assert [line[:26] for line in failed] == ["failed: FloatingPointError"] * 2
+    assert error == "error: FloatingPointError: loss is not finite" and "rrl --traceback" in hint
+    assert first.startswith("unit ") and other.startswith("failed too: FloatingPointError: loss is not finite; unit ")
     assert rrl("--traceback", *RUN, "--folder", tmp_path) == 1
     assert "in diverge" in capsys.readouterr().err
 

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import threading
 import time
-from concurrent.futures import BrokenExecutor
+from concurrent.futures import BrokenExecutor, ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +23,7 @@ from rrl import _files
 from rrl.experiments import cli
 from rrl.experiments import store as module
 from rrl.experiments.records import is_record_name, record_text
-from rrl.experiments.store import RunStore
+from rrl.experiments.store import RunStore, unit_key
 
 HERE = Path(__file__).parent
 
@@ -263,13 +263,71 @@ def test_parts_are_swept_by_the_clock_that_stamps_them(tmp_path, monkeypatch):
     assert young.exists()
 
 
-def test_a_failing_unit_is_named(tmp_path):
+def test_every_failing_unit_is_named(tmp_path, capsys):
     units = [{"experiment": "demo", "n": n, "rate": 0.5} for n in range(3)]
     for options, more in (({}, ""), ({"batch": 3}, ", and 2 more that were computed with it"), ({"jobs": 2}, "")):
         with pytest.raises(FloatingPointError, match="loss") as caught:
             RunStore(tmp_path).run(units, store_worker.diverge, progress=False, **options)
-        (note,) = caught.value.__notes__
-        assert note.startswith("unit ") and '"experiment":"demo","n":' in note and note.endswith("}" + more)
+        first, *others = caught.value.__notes__
+        assert first.startswith("unit ") and '"experiment":"demo","n":' in first and first.endswith("}" + more)
+        assert [other[:11] for other in others] == ([] if more else ["failed too:"] * 2)
+        named = " ".join([first, *others])
+        assert more or all(f"unit {unit_key(unit)[:12]}" in named for unit in units)
+    assert capsys.readouterr().err == ""
+    many = [{"experiment": "demo", "n": n} for n in range(15)]
+    with pytest.raises(FloatingPointError) as caught:
+        RunStore(tmp_path).run(many, store_worker.diverge)
+    assert len(caught.value.__notes__) == 12 and caught.value.__notes__[-1] == "and 4 more that failed"
+    assert capsys.readouterr().err.count("failed: FloatingPointError: loss is not finite; unit ") == 15
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_one_failing_unit_of_many_leaves_the_others_done(jobs, tmp_path):
+    units = store_worker.units(6)
+    with pytest.raises(ZeroDivisionError) as caught:
+        RunStore(tmp_path).run(units, store_worker.one_over, jobs=jobs, progress=False)
+    assert RunStore(tmp_path).todo(units) == [units[0]]
+    assert caught.value.__notes__[1] == "5 of 6 units were done and are on record"
+
+
+def test_an_error_that_cannot_travel_is_told_in_words(tmp_path):
+    """Unpickled in the parent, it would break the pool, and the word would be of a killed worker."""
+    units = store_worker.units(3)
+    with pytest.raises(RuntimeError, match="Stubborn: three words of it") as caught:
+        RunStore(tmp_path).run(units, store_worker.stubborn, jobs=2, progress=False)
+    assert caught.value.__notes__[0].startswith("unit ") and len(RunStore(tmp_path).records()) == 2
+
+
+def test_a_function_of_a_cell_goes_to_other_processes(tmp_path):
+    """As a notebook's kernel has it: in a main module without a file, with what it names."""
+    code = (
+        "from rrl.experiments.store import RunStore\n"
+        "offset = 5\n"
+        "def shift(n):\n    return n + offset\n"
+        "def work(unit):\n    return {'value': shift(unit['n'])}\n"
+        "units = [{'experiment': 'demo', 'n': n} for n in range(4)]\n"
+        f"records = RunStore({str(tmp_path / 'store')!r}).run(units, work, jobs=2, progress=False)\n"
+        "print([record['result']['value'] for record in records])\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=120)
+    assert ran.stdout == "[5, 6, 7, 8]\n", ran.stderr
+
+
+def test_a_function_that_cannot_travel_is_refused_before_any_work(tmp_path):
+    lock, calls = threading.Lock(), []
+
+    def guarded(unit):
+        with lock:
+            calls.append(unit)
+            return {}
+
+    with pytest.raises(TypeError, match=r"guarded cannot be handed to other processes \(.*lock.*take jobs=1"):
+        RunStore(tmp_path).run(store_worker.units(2), guarded, jobs=2, progress=False)
+    assert calls == [] and not list(tmp_path.glob("*.json"))
+    with ThreadPoolExecutor(2) as threads:  # threads share what the function holds
+        RunStore(tmp_path).run(store_worker.units(2), guarded, executor=threads, progress=False)
+    assert len(calls) == 2
 
 
 def test_every_shipped_record_is_whole_and_sealed():

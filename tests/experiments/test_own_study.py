@@ -1,0 +1,264 @@
+"""rrl run FILE.py: anybody's study on a grid, its records, its refusals, and the page that shows it."""
+
+import csv
+import io
+import json
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+import rrl as package
+from rrl.experiments import _own, cli
+from rrl.experiments.store import RunStore
+
+PAGE = (Path(__file__).parents[2] / "book" / "studies.md").read_text(encoding="utf-8")
+#: A study that fails at one of its settings.
+SQUARES = "def run(n, power=2.0):\n    if n == 2:\n        raise OSError('no such n')\n    return {'value': n**power}\n"
+
+
+def block(name):
+    return re.search(rf":name: {name}\n\n(.*?)```", PAGE, re.S)[1]
+
+
+def rrl(*words):
+    return cli.main([str(word) for word in words])
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """An empty working folder in which asking git, which takes longest, is left out."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("rrl.experiments.store.provenance", lambda: {"command": ["rrl", "run", "it.py"]})
+    monkeypatch.setattr(cli, "usable_cores", lambda: 1)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    return tmp_path
+
+
+def write(folder, text, name="it.py"):
+    (folder / name).write_text(text, encoding="utf-8")
+    return name
+
+
+def units(name="it"):
+    return [record["unit"] for record in RunStore(Path("rrl-results") / name).records(name)]
+
+
+# The page ------------------------------------------------------------------------------------------
+
+
+def test_the_page_s_study_prints_what_the_page_shows(here, capsys):
+    write(here, block("study-pairs"), "coins.py")
+    words = shlex.split(block("study-command").removeprefix("$ rrl"))
+    assert rrl(*words[: words.index("--jobs")]) == 0
+    assert capsys.readouterr().out == block("study-output")
+    assert rrl(*words[:-2], "--resume") == 0
+    assert capsys.readouterr().out == block("study-output").replace("coins: 0 of", "coins: 150 of")
+    assert sorted(path.suffix for path in Path("rrl-results/coins").iterdir()) == [".json"] * 150 + [".py"]
+
+
+def test_a_study_in_pairs_is_the_trade_off_of_python(here, capsys):
+    """The same pairs, limits and scores, by another way."""
+    pytest.importorskip("pandas")
+    write(here, block("study-pairs"), "coins.py")
+    assert rrl("run", "coins.py", "--set", "bin_width=.02,.2", "--pairs", 12, "--seed", 5) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()[1:-1]]
+    found = {}
+    exec(block("study-pairs"), found)
+    grid = {"bin_width": [0.02, 0.2], "n": [1000]}
+    frame = package.trade_off(found["run"], found["score"], grid, 12, seed=5, codes=found["codes"])
+    assert lines[0] == list(frame.columns)
+    for line, (_, row) in zip(lines[1:], frame.iterrows(), strict=True):
+        assert [float(x) for x in line[:-1]] == pytest.approx(row.tolist()[:-1], rel=1e-3)
+        assert line[-1] == str(row["constant"])
+
+
+def test_the_page_s_single_runs_and_their_table(here, capsys):
+    write(here, block("study-single"), "curve.py")
+    for line in block("study-single-command").splitlines():
+        assert rrl(*shlex.split(line.removeprefix("$ rrl "))) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert out[0] == "curve: 0 of 10 records are there" and out[1].split() == ["n", "seed", "error", "mean"]
+    assert len(out) == 14
+    rows = list(csv.DictReader(io.StringIO(Path("curve.csv").read_text())))
+    assert sorted((int(row["n"]), int(row["seed"])) for row in rows) == [(n, s) for n in (100, 10000) for s in range(5)]
+    assert all(float(row["result.error"]) == abs(float(row["result.mean"])) for row in rows)
+    assert {row["provenance.study"] for row in rows} == {"curve.py"}
+
+
+def test_the_page_s_notebook_cell(here):
+    found = {}
+    exec(block("study-notebook").replace(", jobs=2", ", progress=False"), found)
+    assert [record["result"]["square"] for record in found["records"]] == [0, 1, 4, 9, 16, 25]
+
+
+def test_the_page_s_settings_are_read_as_it_says():
+    read = dict(_own.parse_setting(text) for text in re.findall(r"^\| `--set (\S+)` \|", PAGE, re.M))
+    expected = {"bin_width": [0.1, 0.3], "seed": list(range(10)), "rule": ["grid", "lattice"], "penalty": [None, 0.1]}
+    assert read == expected | {"layers": [[64, 64], [256]]}
+    assert len(re.findall(r"^\| `--set ", PAGE, re.M)) == len(read) + 1
+
+
+# Plans ---------------------------------------------------------------------------------------------
+
+
+def test_all_combinations_each_once_of_the_default_s_kind(here):
+    write(here, "grid = {'b': [True, False]}\ndef run(a=1.0, b=True, n=3, c='x'):\n    return {}\n")
+    assert rrl("run", "it.py", "--set", "a=1,2,1.0", "--set", "n=4.0,5") == 0
+    found = sorted((u["a"], u["b"], u["n"], u["c"]) for u in units())
+    assert found == [(a, b, n, "x") for a in (1.0, 2.0) for b in (False, True) for n in (4, 5)]
+    assert all(isinstance(u["a"], float) and isinstance(u["n"], int) for u in units())
+    assert rrl("run", "it.py", "--set", "b=false") == 0  # the command line goes before the file's grid
+    assert len(units()) == 9
+
+
+def test_more_values_and_pairs_compute_the_new_ones_only(here, capsys):
+    log = "    with open('log', 'a') as log:\n        log.write('x')\n"
+    write(here, f"def run(shared_seed, rng, k=2):\n{log}    return int(rng.integers(k))\n")
+    for words, total in ((["k=2"], 4), (["k=2,3"], 8), (["k=2,3"], 8)):
+        assert rrl("run", "it.py", "--pairs", 2, "--set", *words) == 0
+        assert len(Path("log").read_text()) == total
+    assert rrl("run", "it.py", "--pairs", 3, "--set", "k=2,3") == 0
+    assert len(Path("log").read_text()) == 12 and "score" not in capsys.readouterr().out
+
+
+def test_changed_code_is_another_study_and_changed_comments_are_not(here, capsys):
+    write(here, "def run(n=1):\n    return {'n': n}\n")
+    assert rrl("run", "it.py") == 0
+    write(here, "# A word.\ndef run(n = 1):\n\n    return {'n': n}  # another\n")
+    assert rrl("run", "it.py") == 0
+    assert "it: 1 of 1 records are there\n" in capsys.readouterr().out
+    write(here, "def run(n=1):\n    return {'n': -n}\n")
+    assert rrl("run", "it.py") == 0
+    out = capsys.readouterr().out
+    assert "it: 0 of 1 records are there, and 1 of other versions of the file\n" in out
+    assert len(units()) == 2 and len(list(Path("rrl-results/it").glob("it-*.py"))) == 2
+
+
+def test_code_that_changes_while_it_runs_is_found(here, capsys):
+    write(here, "def run(n=1):\n    return {'n': n}\n")
+    study = _own.Study("it.py")
+    (unit,) = _own.plan(study, [], None, 0)
+    write(here, "def run(n=1):\n    return {'n': 2 * n}\n")
+    with pytest.raises(ValueError, match=r"it\.py was changed while it ran"):
+        _own.compute(str(study.path), unit)
+
+
+# Work ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_failing_unit_is_named_and_the_others_are_finished(jobs, here, capsys):
+    write(here, SQUARES)
+    assert rrl("run", "it.py", "--set", "n=1..4", "--jobs", jobs) == 1
+    assert sorted(unit["n"] for unit in units()) == [1, 3, 4]
+    said = capsys.readouterr().err.splitlines()
+    assert said[0].startswith("failed: OSError: no such n; unit ")
+    assert said[1] == "error: no such n" and '"n":2' in said[2]
+    assert said[3] == "3 of 4 units were done and are on record"
+    # The same command tries it again, and nothing else.
+    assert rrl("run", "it.py", "--set", "n=1..4", "--jobs", jobs) == 1
+    assert "it: 3 of 4 records are there" in capsys.readouterr().out
+
+
+def test_modules_beside_the_file_are_found_by_every_process(here, capsys):
+    (here / "study").mkdir()
+    write(here, "def double(n):\n    return 2 * n\n", "study/helper_of_it.py")
+    write(here, "from helper_of_it import double\ndef run(n=1):\n    return {'value': double(n)}\n", "study/it.py")
+    assert rrl("run", "study/it.py", "--set", "n=1,2", "--jobs", 2) == 0
+    assert sorted(r["result"]["value"] for r in RunStore("rrl-results/it").records()) == [2, 4]
+    assert "failed" not in capsys.readouterr().err
+
+
+def test_dask_does_the_work(here, capsys):
+    distributed = pytest.importorskip("dask.distributed")
+    write(here, "def run(n=1):\n    return {'n': n}\n")
+    with distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as local:
+        assert rrl("run", "it.py", "--set", "n=1..3", "--dask", local.scheduler_address) == 0
+    assert len(units()) == 3 and capsys.readouterr().out.endswith(f"Records: {Path('rrl-results/it')}\n")
+
+
+def test_runs_that_never_draw_are_noted(here, capsys):
+    write(here, "def run(shared_seed, rng, k=1):\n    return k\n")
+    assert rrl("run", "it.py", "--pairs", 3) == 0
+    out = capsys.readouterr().out
+    assert "note: at {'k': 1}, none of the runs drew from its rng" in out and out.splitlines()[2].endswith("True")
+
+
+def test_status_show_and_export_know_the_study(here, capsys):
+    write(here, "def run(shared_seed, rng, rate=0.5, layers=(8, 8)):\n    return int(rng.random() < rate)\n")
+    assert rrl("run", "it.py", "--pairs", 2, "--set", "rate=.25,.75") == 0
+    capsys.readouterr()
+    assert rrl("status") == 0
+    assert capsys.readouterr().out.endswith(f"it                4 records, in {Path('rrl-results/it')}\n")
+    assert rrl("show") == 0
+    lines = [line.split("  it  ")[1].strip() for line in capsys.readouterr().out.splitlines() if "  it  " in line]
+    assert sorted(lines) == sorted(
+        f"layers [8,8], measurement_seed 0, pair {k}, rate {rate}" for k in range(2) for rate in (0.25, 0.75)
+    )
+    key = next(Path("rrl-results/it").glob("*.json")).stem
+    assert rrl("show", key[:9]) == 0
+    *_, command, where = capsys.readouterr().out.splitlines()
+    assert command.endswith(": rrl run it.py") and where == "  with it.py; a copy of it lies beside the record"
+    assert rrl("export", "-", "--experiment", "it") == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert len(rows) == 4 and {row["rate"] for row in rows} == {"0.25", "0.75"}
+    assert all((row["result.differs"] == "True") == (row["result.pair.n_differ"] != "0") for row in rows)
+    assert {json.dumps(json.loads(row["layers"])) for row in rows} == {"[8, 8]"}
+
+
+# Refusals ------------------------------------------------------------------------------------------
+
+REFUSED = {
+    "no run": ("x = 1\n", [], "it.py has no function run, whose arguments are the settings"),
+    "half a pair": ("def run(rng): pass\n", [], "takes both of shared_seed and rng, or none"),
+    "positional": ("def run(*a): pass\n", [], "must take its settings by name, not *a"),
+    "a record's name": ("def run(pair=1): pass\n", [], "a setting may not be called pair"),
+    "a result's name": ("def run(shared_seed, rng, rho=1): pass\n", [], "a setting may not be called rho"),
+    "a grid of numbers": ("grid = {'n': 3}\ndef run(n): pass\n", [], "grid in it.py must give each setting a list"),
+    "score alone": ("def run(): pass\ndef score(o, rng): pass\n", [], "codes and score in it.py are for pairs"),
+    "no default": ("def run(n): pass\n", [], "n has no default: give it values, as in --set n=1,2"),
+    "no such setting": ("def run(n=1): pass\n", ["--set", "m=1"], "it.py has no setting 'm'; it has n"),
+    "a word for a number": ("def run(n=1): pass\n", ["--set", "n=a"], "n is 1 by default, not 'a'"),
+    "a number for a bool": ("def run(n=True): pass\n", ["--set", "n=1"], "n is True by default, not 1"),
+    "given twice": ("def run(n=1): pass\n", ["--set", "n=1", "--set", "n=2"], "--set n is given twice"),
+    "no record's value": ("def run(n=1e999): pass\n", [], "n is inf, which a record cannot hold"),
+    "pairs of singles": ("def run(n=1): pass\n", ["--pairs", "3"], "--pairs is for a run that takes shared_seed"),
+    "no pairs": ("def run(shared_seed, rng): pass\n", ["--pairs", "0"], "pairs must be"),
+    "a bad seed": ("def run(shared_seed, rng): pass\n", ["--seed", "-1"], "seed must be"),
+    "the book's option": (
+        "def run(): pass\n",
+        ["--scale", "full"],
+        "--scale is for the book's experiments, got 'full'",
+    ),
+    "a missing package": ("import no_such_package\n", [], "it.py needs no_such_package, which is not installed here"),
+    "no Python": ("def run(:\n", [], "SyntaxError: invalid syntax (it.py, line 1)"),
+    "nothing to resume": ("def run(): pass\n", ["--resume"], "nothing to resume"),
+}
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_what_cannot_be_a_study_is_refused_before_any_work(kind, here, capsys):
+    code, words, expected = REFUSED[kind]
+    write(here, code)
+    assert rrl("run", "it.py", *words) == 1
+    assert expected in capsys.readouterr().err and not Path("rrl-results").exists()
+
+
+def test_other_refusals(here, capsys):
+    assert rrl("run", "none.py") == 1
+    assert capsys.readouterr().err == "error: cannot read none.py: No such file or directory\n"
+    write(here, "def run(n=1):\n    return n\n")
+    assert rrl("run", "it.py") == 1
+    assert "run must return a dict of results, as {'score': 0.5}, got 1" in capsys.readouterr().err
+    write(here, "def run():\n    return {}\n", "cartpole.py")
+    assert rrl("run", "cartpole.py") == 1
+    assert "has the name of an experiment of the book" in capsys.readouterr().err
+    assert rrl("run", "cartpole", "--set", "n=1") == 1
+    assert "--set is for a study of your own, a file that ends in .py, not for cartpole" in capsys.readouterr().err
+    for bad in ("n", "=1", "a b=1", "n=", "n=1,,2", "n=a,[1", "n='a"):
+        with pytest.raises(SystemExit) as stop:
+            rrl("run", "it.py", "--set", bad)
+        assert stop.value.code == 2 and repr(bad) in capsys.readouterr().err
