@@ -1,5 +1,6 @@
 """Exponents read off by doubling: those that were put in, and no answer for what is no product of powers."""
 
+import re
 from fractions import Fraction
 
 import pytest
@@ -7,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rrl import theory
-from rrl.book.exponents import powers
+from rrl.book.exponents import powers, write_powers
 
 whole = st.integers(-60, 60)
 
@@ -58,3 +59,22 @@ def test_bad_input():
         powers(lambda d, H, eps: -d)
     with pytest.raises(ValueError, match="variables must name at least one, got ' '"):
         powers(lambda: 1, " ")
+
+
+@given(whole, whole, whole)
+def test_what_is_written_reads_back(a, b, c):
+    text = write_powers((a, b, c))
+    above, _, below = text.replace("\u00a0", " ").partition(" / ")
+    found = dict.fromkeys("dHε", 0)
+    for word in [*above.split(), *below.split()]:
+        if word != "1":
+            raised = word[1:].translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789"))
+            found[word[0]] = int(raised or 1)
+    assert tuple(found.values()) == (a, b, c)
+    assert not re.search(r"[0-9]", text.replace("1\u00a0/", "")) or text == "1"
+
+
+@pytest.mark.parametrize("exponents", [(1, 2), (1, 2, 3, 4), (1, Fraction(1, 2), 3)])
+def test_what_cannot_be_written(exponents):
+    with pytest.raises(ValueError, match="exponents must be one whole number for each of d, H, 1/ε"):
+        write_powers(exponents)
