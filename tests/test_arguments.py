@@ -71,7 +71,7 @@ CALLS = {
     "r_lsvi_ucb": (
         lambda **given: rrl.r_lsvi_ucb(**given),
         dict(mdp=MDP, n_rounds=3, n_trajectories=5, beta=0.5, penalty=0.1, bin_widths=(0.1, 0.1), rng=RNG(0))
-        | dict(by="draws", keep_estimates=True, engine="numpy")
+        | dict(by="draws", keep_estimates=True, engine="numpy", growth=1.5)
         | ROUNDED,
     ),
     "clopper_pearson": (rrl.clopper_pearson, dict(successes=1, trials=10, confidence=0.9)),

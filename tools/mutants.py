@@ -67,6 +67,7 @@ TESTS = {
     "theory/lattice": ("interface", "theory/theory_lattice"),
     "theory/uniform": ("interface", "theory/theory_lattice"),
     "theory/stopping": ("interface", "theory/theory_stopping"),
+    "theory/exploration": ("interface", "theory/theory_exploration"),
     "theory/exponents": ("interface", "theory/theory_exponents"),
     "adaptive/rounding": ("interface", "adaptive/adaptive"),
     "adaptive/ridge": ("interface", "adaptive/adaptive"),

@@ -34,6 +34,8 @@ class LSVIUCBResult:
     codes : (ndarray, ndarray), or None
         Grid cells of the ridge weights, (T - 1, H, d), and of the second moments,
         (T - 1, H, d (d + 1) / 2), that decide the policies of rounds 1 to T - 1. None without rounding.
+    switches : ndarray of int64
+        Rounds whose policy is of new weights: 1 to T - 1, or fewer of them with `growth`.
     history : dict of ndarray, shape (T,)
         ``optimistic_value``: the estimate of the start value that each round's policy maximises;
         ``mean_return``: the mean return of its trajectories.
@@ -45,6 +47,7 @@ class LSVIUCBResult:
 
     policies: np.ndarray | None
     codes: tuple | None
+    switches: np.ndarray
     history: dict
     weights: np.ndarray | None
     inverses: Any
@@ -86,6 +89,7 @@ def r_lsvi_ucb(
     horizon: int | None = None,
     keep_estimates: bool = False,
     engine: str = "numpy",
+    growth: float = 1.0,
 ) -> LSVIUCBResult:
     """Replicable least-squares value iteration with upper confidence bounds (Algorithm 5, Theorem 4.2).
 
@@ -97,6 +101,10 @@ def r_lsvi_ucb(
     penalty * I. Sums over rounds are divided by M. It starts from Q = min(H, beta * norm(phi) / sqrt(penalty)).
 
     With ``n_trajectories=1, bin_widths=None`` this is plain LSVI-UCB (Jin et al., 2020).
+
+    With `growth` above 1 it switches rarely: 1, 2, 4, 8, ... rounds after new weights were published
+    the second moments are rounded, and new weights follow only if somewhere Lambda has grown by that
+    factor, so that about d H log(T) policies and not T share rho (chapter 12).
 
     Parameters
     ----------
@@ -131,6 +139,9 @@ def r_lsvi_ucb(
         Keep the weights and inverse matrices of all rounds; always so with an environment.
     engine : {"numpy", "numba"}, default="numpy"
         "numba" compiles plain LSVI-UCB on a LinearMDP (same trajectories, same policies).
+    growth : float, default=1.0
+        Least factor, over all stages and directions, by which Lambda has grown when new weights are
+        published; 1 publishes every round.
 
     Returns
     -------
@@ -163,7 +174,9 @@ def r_lsvi_ucb(
     >>> float(round(best - lock.policy_values(one.policies[-1]).start, 9))
     0.0
     """
-    bin_widths = check_arguments(mdp, n_rounds, n_trajectories, beta, penalty, bin_widths, by, engine, keep_estimates)
+    bin_widths = check_arguments(
+        mdp, n_rounds, n_trajectories, beta, penalty, bin_widths, by, engine, keep_estimates, growth
+    )
     check_shared(shared_seed, key)
     check_rng(rng)
     check_bool(keep_estimates=keep_estimates)
@@ -181,27 +194,59 @@ def r_lsvi_ucb(
     codes: Any = None
     if bin_widths is not None:
         codes = tuple(np.empty((T - 1, H, size), dtype=np.int64) for size in (d, d * (d + 1) // 2))
+    published, since, switches = None, 0, []
     for t in range(T):
         if policies is not None:
             policies[t] = data.policy
         history["mean_return"][t] = data.collect(t)
         history["optimistic_value"][t] = data.optimistic_value()
-        for h in reversed(range(H)) if t + 1 < T else ():
-            w, gram = data.regress(h), data.gram[h]
+        if t + 1 == T:
+            break
+        since += 1
+        # Between the powers of two nothing is looked at, so that few calls share rho.
+        grams: Any = None if since & (since - 1) else _rounded_moments(data.gram, t, bin_widths, shared_seed, key)
+        if grams is None or not (growth == 1 or published is None or _grown(grams[0], published, penalty) >= growth):
+            for kept in codes or ():
+                kept[t] = kept[t - 1]
+            if keep_estimates:
+                weights[t + 1], inverses[t + 1] = weights[t], inverses[t]
+            continue
+        since = 0
+        switches.append(t + 1)
+        for h in reversed(range(H)):
+            w = data.regress(h)
             if bin_widths is not None:
-                name = ("lsvi_ucb", t, h, *key)
-                rounded = hypergrid_round(w, bin_widths[0], shared_seed=shared_seed, key=("ridge", (*name, "ridge")))
-                w, codes[0][t, h] = rounded.values, rounded.codes
-                gram, codes[1][t, h] = round_symmetric(
-                    gram, bin_widths[1], shared_seed=shared_seed, key=(*name, "gram")
-                )
+                name = ("ridge", ("lsvi_ucb", t, h, *key, "ridge"))
+                rounded = hypergrid_round(w, bin_widths[0], shared_seed=shared_seed, key=name)
+                w, codes[0][t, h], codes[1][t, h] = rounded.values, rounded.codes, grams[1][h]
             if not data.rank_one:
-                data.set_inverse(h, regularised(np.linalg.inv, gram, penalty))
+                data.set_inverse(h, regularised(np.linalg.inv, grams[0][h], penalty))
             data.set_stage(h, w)
             if keep_estimates:
                 weights[t + 1, h], inverses[t + 1, h] = w, data.inverse[h]
+        published = data.inverse.copy()
     data.finish()
-    return LSVIUCBResult(policies, codes, history, weights, inverses, float(beta))
+    return LSVIUCBResult(policies, codes, np.array(switches, dtype=np.int64), history, weights, inverses, float(beta))
+
+
+def _rounded_moments(grams, t, bin_widths, shared_seed, key):
+    """Second moments of all stages after round t, and their codes; as they are without bin widths."""
+    if bin_widths is None:
+        return grams, None
+    return list(
+        zip(
+            *(
+                round_symmetric(gram, bin_widths[1], shared_seed=shared_seed, key=("lsvi_ucb", t, h, *key, "gram"))
+                for h, gram in enumerate(grams)
+            )
+        )
+    )
+
+
+def _grown(grams, inverses, penalty):
+    """The largest factor, over stages and directions, between the published matrices Lambda and those of `grams`."""
+    regular = np.asarray(grams) + penalty * np.eye(inverses.shape[1])
+    return np.linalg.eigvals(inverses @ regular).real.max()
 
 
 def _run_compiled(mdp, n_rounds, beta, penalty, rng):
@@ -226,4 +271,4 @@ def _run_compiled(mdp, n_rounds, beta, penalty, rng):
         history["optimistic_value"],
         history["mean_return"],
     )
-    return LSVIUCBResult(policies, None, history, None, None, float(beta))
+    return LSVIUCBResult(policies, None, np.arange(1, n_rounds), history, None, None, float(beta))

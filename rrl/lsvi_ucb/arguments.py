@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from math import inf
 from numbers import Integral
 from typing import TYPE_CHECKING
 
-from .._checks import check_bin_width, check_choice, check_integer, check_non_negative, check_size
+from .._checks import check_bin_width, check_choice, check_integer, check_non_negative, check_size, real
 from ..mdp import LinearMDP
 from .data import EnvData, FiniteData
 
@@ -29,6 +30,7 @@ def check_arguments(
     by: Any,
     engine: Any,
     keep_estimates: Any,
+    growth: Any,
 ) -> Any:
     """Refuse what does not describe a run; return the bin widths as a pair of floats or None."""
     check_integer(1, n_rounds=n_rounds)
@@ -45,6 +47,10 @@ def check_arguments(
         if not isinstance(bin_widths, (tuple, list)) or len(bin_widths) != 2:
             raise ValueError(f"bin_widths must be None or a pair (ridge, second moment), got {bin_widths!r}")
         bin_widths = tuple(check_bin_width(width, ()) for width in bin_widths)
+    if not 1 <= real(growth) < inf:
+        raise ValueError(f"growth must be a number of at least 1, got {growth!r}")
+    if engine == "numba" and growth != 1:
+        raise ValueError(f"engine='numba' publishes every round: growth must be 1, got {growth!r}")
     if engine == "numba" and not (is_plain(mdp, n_trajectories, bin_widths, by) and not keep_estimates):
         raise ValueError("engine='numba' runs plain LSVI-UCB only: a LinearMDP, n_trajectories=1, no bin_widths")
     return bin_widths

@@ -5,8 +5,9 @@ statement hides a constant in Omega); ``version="corrected"`` is the repaired on
 named in the docstring. Nothing here looks at data.
 """
 
-from . import bonus, exponents, lattice, linear, lsvi, lsvi_ucb, rounding, sharper, stopping, uniform
+from . import bonus, exploration, exponents, lattice, linear, lsvi, lsvi_ucb, rounding, sharper, stopping, uniform
 from .bonus import *
+from .exploration import *
 from .exponents import *
 from .lattice import *
 from .linear import *
@@ -27,5 +28,6 @@ __all__ = [
     *lattice.__all__,
     *uniform.__all__,
     *stopping.__all__,
+    *exploration.__all__,
     *exponents.__all__,
 ]

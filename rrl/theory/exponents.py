@@ -292,6 +292,7 @@ def _exploration_ladder():
 
     printed, corrected, unit = "as printed", "corrected lemmas, used once", "and penalty 1"
     ratios, expected = "and the bonus as a ratio", "and replicability in expectation"
+    batched = "and the bonus of a batch"
     aside, aside_moments = "bonus as a ratio, printed penalty", "and second moments in d^4, printed penalty"
     chain = ucb_chain(D, H, EPSILON, RHO, LOG)  # pyright: ignore[reportArgumentType]
     paper = _exploration(small, lambda penalty, error: penalty**5 * error**4)
@@ -312,11 +313,18 @@ def _exploration_ladder():
             expected, ratios, _exploration(ONE, ratio, moments=4, gradient=True), "proved here", "prop-own-moment-plan"
         ),
         Rung(
-            "and the bonus of a batch",
+            batched,
             expected,
             _exploration(ONE, ratio, batch, moments=4, gradient=True),
             "proved here",
             "ex-D-beta",
+        ),
+        Rung(
+            "and rarely new weights",
+            batched,
+            _exploration(ONE, ratio, batch, moments=4, gradient=True, calls=D * H**2),
+            "proved here",
+            "sharper-bonus",
         ),
         Rung(aside, corrected, _exploration(small, ratio), "proved here", "lem-own-ratio"),
         Rung(aside_moments, aside, _exploration(small, ratio, moments=4), "proved here", "prop-own-moment-plan"),

@@ -43,6 +43,7 @@ def test_exponents_that_referees_computed_by_hand():
         "and the bonus as a ratio": ((20, 18, 8), (18, 26, 12)),
         "and replicability in expectation": ((16, 18, 8), (14, 22, 10)),
         "and the bonus of a batch": ((12, 18, 8), (10, 22, 10)),
+        "and rarely new weights": ((10, 12, 4), (8, 16, 6)),
         "bonus as a ratio, printed penalty": ((32, 30, 20), (34, 42, 28)),
         "and second moments in d^4, printed penalty": ((28, 30, 20), (34, 42, 28)),
         "and one gradient for ridge, printed penalty": ((28, 30, 20), (26, 34, 22)),
