@@ -14,29 +14,22 @@ from pathlib import Path
 
 import build_slides
 import check_pages
-import yaml
 from kernel_start import end_with_parent
 from run_notebooks import files_under, fingerprint, hear_stops, one_at_a_time, write_atomic
+from sphinx_external_toc.parsing import parse_toc_yaml
 
 ROOT = Path(__file__).resolve().parents[1]
 
 
 def check_contents(root):
     """Compare the table of contents with the notebooks and pages that exist; return the faults."""
-
-    def files(node):
-        if isinstance(node, dict):
-            return [value for key, value in node.items() if key in ("file", "root")] + files(list(node.values()))
-        return [name for part in node for name in files(part)] if isinstance(node, list) else []
-
-    listed = set(files(yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))))
+    listed = set(parse_toc_yaml(root / "_toc.yml"))
     chapters = {f"chapters/{path.stem}" for path in (root / "notebooks").glob("[!.]*.md")}
     faults = [f"{name} has a notebook but no entry in _toc.yml" for name in sorted(chapters - listed)]
     for name in sorted(listed - chapters):
-        if name.startswith("chapters/"):
-            faults.append(f"_toc.yml lists {name}, but there is no notebooks/{name.removeprefix('chapters/')}.md")
-        elif not (root / f"{name}.md").is_file():
-            faults.append(f"_toc.yml lists {name}, but there is no {name}.md")
+        source = f"{name.replace('chapters/', 'notebooks/')}.md"
+        if name.startswith("chapters/") or not (root / source).is_file():
+            faults.append(f"_toc.yml lists {name}, but there is no {source}")
     return faults
 
 

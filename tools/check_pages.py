@@ -167,17 +167,11 @@ def check_files(site, names):
     return faults, remarks
 
 
-class QuietHandler(http.server.SimpleHTTPRequestHandler):
-    """A file server that does not log."""
-
-    def log_message(self, *args):
-        """Say nothing."""
-
-
 @contextlib.contextmanager
 def served(site):
     """Serve a folder on a free local port while the block runs; yield its address."""
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(QuietHandler, directory=str(site)))
+    quiet = type("Quiet", (http.server.SimpleHTTPRequestHandler,), {"log_message": lambda *told: None})
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(quiet, directory=str(site)))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         yield f"http://127.0.0.1:{server.server_port}/"

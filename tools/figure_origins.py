@@ -11,7 +11,7 @@ import functools
 import inspect
 import json
 import shlex
-from itertools import takewhile
+from itertools import groupby, takewhile
 
 from IPython.core.inputtransformer2 import TransformerManager
 
@@ -126,13 +126,11 @@ def behind(names, places):
 
 def spans(numbers):
     """Whole numbers in words: 0–59, 2026."""
-    numbers, parts = sorted(numbers), []
-    for number in numbers:
-        if parts and number == parts[-1][1] + 1:
-            parts[-1][1] = number
-        else:
-            parts.append([number, number])
-    return ", ".join(str(a) if a == b else f"{a}, {b}" if b == a + 1 else f"{a}–{b}" for a, b in parts)
+    parts = []
+    for _, group in groupby(enumerate(sorted(numbers)), key=lambda pair: pair[1] - pair[0]):
+        run = [number for _, number in group]
+        parts.append(f"{run[0]}–{run[-1]}" if len(run) > 2 else ", ".join(map(str, run)))
+    return ", ".join(parts)
 
 
 def in_words(seeds, limit=12):

@@ -178,7 +178,6 @@ def run(job, time_limit, folder):
         config.KernelManager.transport = "ipc"
         config.KernelManager.ip = str(Path(folder) / job["name"])
     journal = Path(folder) / f"{job['name']}.journal"
-    name = register_kernel(folder, job, journal)
     started, said = time.monotonic(), []
     record = {"state": "running"} | {key: job[key] for key in ("scale", "parameters", "overrides", "commit", "inputs")}
     before = read_record(job["record"]).get("output")
@@ -188,8 +187,9 @@ def run(job, time_limit, folder):
             job["notebook"],
             None,
             parameters=job["overrides"],
-            kernel_name=name,
+            kernel_name="python3",
             language="python",
+            kernel_manager_class=make_kernel(folder, job, journal),
             progress_bar=False,
             start_timeout=120,
             execution_timeout=time_limit,
@@ -222,13 +222,16 @@ def run(job, time_limit, folder):
     return seconds, error, said
 
 
-def register_kernel(folder, job, journal):
-    """Register this very interpreter as the kernel of one job, whatever else is called python3; return its name.
+def make_kernel(folder, job, journal):
+    """Make the manager of a kernel that is this very interpreter, whatever else is called python3.
 
     Start-up files and settings of the person's own, progress bars and idle threads have no place in a book, nor has
     a package of another folder. The one start-up file there is begins the journal of `kernel_start`.
     """
-    root, folder = job["root"], Path(folder)
+    from jupyter_client.kernelspec import KernelSpec
+    from jupyter_client.manager import AsyncKernelManager
+
+    root = job["root"]
     environment = {
         "PYTHONPATH": os.pathsep.join(filter(None, [str(root), os.environ.get("PYTHONPATH")])),
         "PYTHONHASHSEED": "0",
@@ -242,19 +245,14 @@ def register_kernel(folder, job, journal):
     }
     # An empty variable is as good as none: assertions are checked, warnings and start-up files are not the person's.
     environment |= dict.fromkeys(["PYTHONOPTIMIZE", "PYTHONSTARTUP", "PYTHONWARNINGS", "PYTHONDEVMODE"], "")
-    spec = {
-        "argv": [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}", "--IPKernelApp.log_level=50"],
-        "display_name": "Python 3",
-        "language": "python",
-        "env": {key: value.replace("$", "$$") for key, value in environment.items()},
-    }
+    command = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}", "--IPKernelApp.log_level=50"]
+    environment = {key: value.replace("$", "$$") for key, value in environment.items()}
+    spec = KernelSpec(argv=command, display_name="Python 3", language="python", env=environment)
     tools = str(Path(__file__).resolve().parent)
     start = f"import sys\nsys.path.insert(0, {tools!r})\nimport kernel_start\nsys.path.remove({tools!r})\n"
     start += f"kernel_start.start({str(root)!r}, {job['trying']!r})\ndel sys, kernel_start\n"
-    write_atomic(folder / "profile_default" / "startup" / "start.py", start)
-    name = f"rrl-{hashlib.sha256(job['name'].encode()).hexdigest()[:12]}"
-    write_atomic(folder / "kernels" / name / "kernel.json", json.dumps(spec))
-    return name
+    write_atomic(Path(folder) / "profile_default" / "startup" / "start.py", start)
+    return type("Kernel", (AsyncKernelManager,), {"kernel_spec": spec})
 
 
 def stop_kernels():
@@ -295,10 +293,9 @@ def one_at_a_time(root):
 
 def run_all(jobs, workers, time_limit):
     """Execute jobs in parallel, with a line of progress each; return the failures."""
-    failures, waiting, paths = {}, {}, os.environ.get("JUPYTER_PATH")
+    failures, waiting = {}, {}
     logging.getLogger("papermill").setLevel(logging.CRITICAL)  # what it says of dead kernels is said below
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, ThreadPoolExecutor(workers) as pool:
-        os.environ["JUPYTER_PATH"] = os.pathsep.join(filter(None, [folder, paths]))
         try:
             for job in jobs:
                 waiting[pool.submit(run, job, time_limit, folder)] = job
@@ -320,9 +317,6 @@ def run_all(jobs, workers, time_limit):
             for number, handler in deaf.items():
                 signal.signal(number, handler)
             raise
-        finally:
-            os.environ.pop("JUPYTER_PATH")
-            os.environ |= {"JUPYTER_PATH": paths} if paths else {}
     return failures
 
 

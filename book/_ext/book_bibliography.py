@@ -1,7 +1,6 @@
 """The bibliography: labels that can be read, as in "Eaton et al., 2025", and round brackets in the text."""
 
 from collections import Counter
-from dataclasses import dataclass, field
 
 from pybtex.plugin import register_plugin
 from pybtex.richtext import Text
@@ -38,20 +37,12 @@ class BookStyle(Unsorted):
     default_label_style = AuthorYearLabels
 
 
-def round_brackets():
-    """Brackets as authors and years have them."""
-    return BracketStyle(left="(", right=")")
-
-
-@dataclass
 class RoundAuthorYear(AuthorYearReferenceStyle):
     """References as in "Eaton et al. (2025)"."""
 
-    bracket_parenthetical: BracketStyle = field(default_factory=round_brackets)
-    bracket_textual: BracketStyle = field(default_factory=round_brackets)
-    bracket_author: BracketStyle = field(default_factory=round_brackets)
-    bracket_label: BracketStyle = field(default_factory=round_brackets)
-    bracket_year: BracketStyle = field(default_factory=round_brackets)
+    def __post_init__(self):
+        self.bracket_parenthetical = self.bracket_textual = BracketStyle(left="(", right=")")
+        super().__post_init__()
 
 
 def setup(app):

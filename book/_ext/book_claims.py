@@ -1,6 +1,5 @@
 """The claim map: book/claims.yml as a table, checked against the paper's items, the code, the tests and the pages."""
 
-import ast
 import csv
 import pkgutil
 from collections import Counter
@@ -57,30 +56,12 @@ def has_name(path):
     return True
 
 
-def has_test(root, node):
-    """Tell whether a pytest node id below tests/ exists, by reading the file."""
-    name, *parts = node.split("::")
-    path = root / "tests" / name
-    if not parts or not path.is_file():
-        return False
-    scope = ast.parse(path.read_text(encoding="utf-8")).body
-    for part in parts:
-        found = [n for n in scope if isinstance(n, (ast.FunctionDef, ast.ClassDef)) and n.name == part]
-        if not found:
-            return False
-        scope = found[0].body
-    return True
-
-
 def find_faults(root, claims, items, chapters, verdicts):
-    """Everything that is wrong with the map, one sentence each.
-
-    A copy of some chapters, without the tests, is checked as far as it goes.
-    """
+    """Everything that is wrong with the map, one sentence each."""
     from rrl.book.claims import STATUSES
 
-    whole, errata = (root / "tests").is_dir(), read_errata(root)
-    faults, numbers = find_errata_faults(root, errata), [erratum.get("number") for erratum in errata]
+    errata = read_errata(root)
+    faults, numbers = find_errata_faults(errata), [erratum.get("number") for erratum in errata]
     labels = Counter(entry.get("label") for entry in claims)
     faults += [f"{items[label]} ({label}) has no entry" for label in items.keys() - labels.keys()]
     faults += [f"{label} has {n} entries" for label, n in labels.items() if n > 1]
@@ -99,10 +80,6 @@ def find_faults(root, claims, items, chapters, verdicts):
             faults.append(f"{label}: corrected by no erratum")
         faults += [f"{label}: no erratum {e}" for e in entry.get("errata", []) if e not in numbers]
         faults += [f"{label}: no function {name}" for name in entry["functions"] if not has_name(name)]
-        if whole and not (root / "notebooks" / f"{Path(entry['chapter']).name}.md").is_file():
-            faults.append(f"{label}: no notebook of {entry['chapter']}")
-        if whole:
-            faults += [f"{label}: no test {node}" for node in entry["tests"] if not has_test(root, node)]
         recorded = verdicts.get(label, {})
         for chapter, verdict in recorded.items():
             if verdict not in allowed:

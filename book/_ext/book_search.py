@@ -58,17 +58,9 @@ def set_scorer(app, config):
     config.html_search_scorer = str(Path(__file__).with_name("scorer.js"))
 
 
-def check_pages(app, env):
-    """Report words that lead to a page that does not exist."""
-    for page, words in read_words(ROOT).items():
-        if page not in env.found_docs:
-            logger.warning("search: no page %s for %s", page, ", ".join(text for text, _ in words))
-
-
 def setup(app):
     """Register everything with Sphinx."""
     app.add_transform(SearchWords)
     app.connect("config-inited", set_scorer)
-    app.connect("env-check-consistency", check_pages)
     app.add_js_file("search.js")
     return {"parallel_read_safe": True, "parallel_write_safe": True}

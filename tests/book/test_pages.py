@@ -185,7 +185,7 @@ def test_formula_faults_are_found_in_the_browser(site):
 @pytest.fixture
 def sources(tmp_path):
     """Make a book of one chapter and one page."""
-    (tmp_path / "_toc.yml").write_text("root: chapters/00\nparts:\n- chapters:\n  - file: book/page\n")
+    (tmp_path / "_toc.yml").write_text("format: jb-book\nroot: chapters/00\nparts:\n- chapters:\n  - file: book/page\n")
     for name in ("notebooks/00.md", "book/page.md"):
         (tmp_path / name).parent.mkdir()
         (tmp_path / name).write_text("# x\n")

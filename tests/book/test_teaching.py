@@ -11,7 +11,6 @@ import yaml
 from build_slides import SlideError, find_decks, no_number, read_deck, read_results, render_slide
 from check_pages import CHROMIUM_FLAGS, FORMULA_FAULTS, check_files, find_chromium, find_pages, served
 from notebook_texts import NUMBER, put_numbers
-from sphinx.errors import ExtensionError
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "book" / "_ext"))
@@ -298,10 +297,8 @@ def test_the_guide_links_slides_that_there_are():
     named = re.findall(r"\{rrl-slide\}`(\w+): ([^`]+)`", GUIDE)
     assert len(named) >= 15
     for stem, heading in named:
-        path = ROOT / "slides" / f"{stem}.md"
-        assert book_teaching.find_slide(path, heading) == f"{stem}.html#{build_slides.slide_id(heading)}"
-    with pytest.raises(ExtensionError, match="does not have: 'No such slide'"):
-        book_teaching.find_slide(DECKS[0], "No such slide")
+        text = (ROOT / "slides" / f"{stem}.md").read_text(encoding="utf-8")
+        assert re.search(rf"^## {re.escape(heading)}$", text, re.M), heading
 
 
 def test_the_guide_has_what_a_lecturer_looks_for():
