@@ -28,6 +28,7 @@ from .adaptive import (
 from .features import RandomFourierFeatures
 from .fitted_q import ReplicableFittedQ
 from .pqn.agreement import action_agreement
+from .pqn.policies import policy_actions
 from .pairs import Pair, ReplicabilityWarning, RunFailed, pair_seeds
 from .replicability import (
     ReplicabilityEstimate,
@@ -100,6 +101,7 @@ __all__ = [
     "pairwise_share",
     "pilot_bin_width",
     "plot_trade_off",
+    "policy_actions",
     "project_psd",
     "r_lsvi",
     "r_lsvi_ucb",

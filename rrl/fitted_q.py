@@ -210,7 +210,14 @@ class ReplicableFittedQ(BaseEstimator):
         check_finite("observations", seen)
         check_finite("rewards", rewards)
         # Nobody reads what follows a real end.
-        check_finite("next_observations, whose row is no real end,", np.where(terminals[:, None], 0, following))
+        unknown = ~terminals & ~np.isfinite(following).all(axis=1)
+        if unknown.any():
+            value = next(x for x in following[unknown][0] if not np.isfinite(x))
+            raise ValueError(
+                f"next_observations, whose row is no real end, holds {value} in row {unknown.argmax()} and in "
+                f"{unknown.sum() - 1} more rows: leave rows out where what follows a cut is not known, as "
+                "rrl.datasets.transitions(data) does"
+            )
         return actions, rewards, ~terminals
 
     def q_values(self, observations: ArrayLike) -> np.ndarray:

@@ -60,7 +60,8 @@ class FunctionModel:
                 count -= n
                 drawn = self.model(h, int(index), n, rng)
                 if not isinstance(drawn, tuple) or len(drawn) != 2:
-                    raise ValueError(f"model must return a pair (rewards, next features), got {drawn!r}")
+                    got = f"a tuple of {len(drawn)}" if isinstance(drawn, tuple) else type(drawn).__name__
+                    raise ValueError(f"model must return a pair (rewards, next features), got {got}")
                 rewards, following = as_float64("rewards", drawn[0]), as_float64("next features", drawn[1])
                 if following.ndim != 3 or following.shape[::2] != (n, dim) or 0 in following.shape:
                     raise ValueError(f"model must return next features of shape ({n}, A, {dim}), got {following.shape}")

@@ -74,6 +74,10 @@ CALLS = {
         | dict(by="draws", keep_estimates=True, engine="numpy", growth=1.5)
         | ROUNDED,
     ),
+    "policy_actions": (
+        rrl.policy_actions,
+        dict(policies=[lambda seen: np.zeros(len(seen), int)], observations=X),
+    ),
     "clopper_pearson": (rrl.clopper_pearson, dict(successes=1, trials=10, confidence=0.9)),
     "fingerprint": (rrl.fingerprint, dict(codes=[1, 2])),
     "modal_share": (rrl.modal_share, dict(codes=[[1], [2]])),

@@ -53,6 +53,11 @@ class LSVIUCBResult:
     inverses: Any
     beta: float
 
+    def __repr__(self):
+        known = self.codes is not None or self.policies is not None
+        name = f"fingerprint {self.fingerprint()[:12]}..." if known else "unrounded"
+        return f"LSVIUCBResult(T={len(self.history['mean_return'])}, beta={self.beta:g}, {name})"
+
     def fingerprint(self) -> str:
         """SHA-256 of the codes, or of the policies where nothing was rounded."""
         if self.codes is not None:

@@ -15,6 +15,7 @@ from rrl.pqn.config import PQNConfig, Step, VectorEnv
 from rrl.pqn.decomposition import Reasons, reasons
 from rrl.pqn.gymnasium_pool import GymnasiumPool
 from rrl.pqn.network import Architecture, StackedQNetwork, greedy_actions, quantise
+from rrl.pqn.policies import policy_actions
 from rrl.pqn.targets import linear_schedule, q_lambda_targets, td_target
 from rrl.pqn.train import Trainer, train
 
@@ -36,6 +37,7 @@ __all__ = [
     "bootstrap_interval",
     "greedy_actions",
     "linear_schedule",
+    "policy_actions",
     "q_lambda_targets",
     "quantise",
     "reasons",

@@ -1,5 +1,6 @@
 """Algorithm 5 and Appendix D: R-LSVI-UCB against a plain loop, plain LSVI-UCB, optimism, potential."""
 
+import dataclasses
 import os
 import subprocess
 import sys
@@ -575,3 +576,12 @@ def test_the_same_codes_come_out_on_another_blas_kernel_and_thread_count(capsys)
     other = {**os.environ, "OPENBLAS_NUM_THREADS": "2", "OMP_NUM_THREADS": "2", "OPENBLAS_CORETYPE": "Nehalem"}
     done = subprocess.run([sys.executable, "-c", RUNS], env=other, capture_output=True, text=True, check=True)
     assert done.stdout == here
+
+
+def test_a_result_is_told_in_a_line():
+    mdp = LinearMDP.random(n_states=4, n_actions=2, dim=3, horizon=2, rng=np.random.default_rng(0))
+    settings = {"n_rounds": 3, "n_trajectories": 5, "beta": 0.5, "penalty": 0.1, "shared_seed": 1}
+    for widths in (None, (0.1, 0.1)):
+        result = r_lsvi_ucb(mdp, bin_widths=widths, rng=np.random.default_rng(0), **settings)
+        assert repr(result) == f"LSVIUCBResult(T=3, beta=0.5, fingerprint {result.fingerprint()[:12]}...)"
+    assert repr(dataclasses.replace(result, codes=None, policies=None)) == "LSVIUCBResult(T=3, beta=0.5, unrounded)"
