@@ -16,6 +16,7 @@ from .core_set import CoreSet, barycentric_spanner, core_set_constant, g_optimal
 from .second_moment import ReplicableSecondMoment, project_psd
 from .mdp import LinearMDP
 from .lsvi import LSVIResult, r_lsvi
+from .tabular import TabularResult, r_qvi
 from .lsvi_ucb import LSVIUCBResult, r_lsvi_ucb
 from .adaptive import (
     AdaptiveLSVIResult,
@@ -78,6 +79,7 @@ __all__ = [
     "ReplicableSecondMoment",
     "Rounded",
     "RunFailed",
+    "TabularResult",
     "action_agreement",
     "adaptive_r_lsvi",
     "adaptive_ridge",
@@ -105,6 +107,7 @@ __all__ = [
     "project_psd",
     "r_lsvi",
     "r_lsvi_ucb",
+    "r_qvi",
     "ridge_weights",
     "shared_integers",
     "shared_normal",

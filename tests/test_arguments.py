@@ -68,6 +68,7 @@ CALLS = {
         | dict(features=X, horizon=2)
         | ROUNDED,
     ),
+    "r_qvi": (rrl.r_qvi, dict(mdp=MDP, n_samples=100, bin_width=0.1, rng=RNG(0), **ROUNDED)),
     "r_lsvi_ucb": (
         lambda **given: rrl.r_lsvi_ucb(**given),
         dict(mdp=MDP, n_rounds=3, n_trajectories=5, beta=0.5, penalty=0.1, bin_widths=(0.1, 0.1), rng=RNG(0))

@@ -47,6 +47,7 @@ TESTS = {
     "second_moment": ("interface", "second_moment", "second_moment_weights", "lattice"),
     "core_set": ("interface", "core_set"),
     "lsvi": ("interface", "lsvi"),
+    "tabular": ("interface", "tabular"),
     "lsvi_ucb/algorithm": ("interface", "lsvi_ucb/lsvi_ucb"),
     "lsvi_ucb/data": ("interface", "lsvi_ucb/lsvi_ucb"),
     "mdp/linear_mdp": ("interface", "mdp/linear_mdp"),

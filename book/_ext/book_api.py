@@ -17,7 +17,7 @@ from sphinx.util.nodes import nested_parse_with_titles
 TOPICS = {
     "rounding": ("rrl.randomness", "rrl.rounding", "rrl.lattice"),
     "estimators": ("rrl.ridge", "rrl.scaling", "rrl.core_set", "rrl.second_moment", "rrl.features", "rrl.pilot"),
-    "learning": ("rrl.mdp", "rrl.lsvi", "rrl.lsvi_ucb", "rrl.generative", "rrl.fitted_q"),
+    "learning": ("rrl.mdp", "rrl.lsvi", "rrl.tabular", "rrl.lsvi_ucb", "rrl.generative", "rrl.fitted_q"),
     "measuring": (
         *("rrl.replicability", "rrl.certify", "rrl.evidence", "rrl.pairs", "rrl.programs", "rrl.statement"),
         *("rrl.choosing", "rrl.testing", "rrl.tradeoff"),
