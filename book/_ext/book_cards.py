@@ -5,8 +5,7 @@ import re
 from html import escape
 from pathlib import Path
 
-from book_claims import read_claims
-from book_errata import read_errata
+from book_claims import read_claims, read_errata
 from book_nodes import ROOT
 from bs4 import BeautifulSoup
 

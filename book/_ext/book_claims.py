@@ -1,12 +1,9 @@
-"""The claim map: book/claims.yml as a table, checked against the paper's items, the code, the tests and the pages."""
+"""The claim map and the errata as tables; the map is checked against what chapters found, and stands on their boxes."""
 
-import csv
-import pkgutil
 from collections import Counter
 from pathlib import Path
 
 import yaml
-from book_errata import find_errata_faults, read_errata
 from book_nodes import ROOT, raw, row, table, xref
 from docutils import nodes
 from notebook_texts import glued, read_cells
@@ -15,14 +12,7 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 PAGE = "book/claims"
-FIELDS = {"label", "item", "title", "statement", "chapter", "functions", "tests", "status"}
 logger = logging.getLogger(__name__)
-
-
-def read_items(root):
-    """The paper's numbered items: label -> "Theorem 3.1"."""
-    with open(root / "book" / "paper_items.csv", encoding="utf-8", newline="") as file:
-        return {row["label"]: f"{row['kind'].title()} {row['number']}" for row in csv.DictReader(file)}
 
 
 def read_claims(root):
@@ -37,6 +27,11 @@ def read_claims(root):
     return claims
 
 
+def read_errata(root):
+    """The entries of book/errata.yml, as they stand in the file."""
+    return yaml.safe_load((root / "book" / "errata.yml").read_text(encoding="utf-8"))
+
+
 def read_verdicts(root, chapters):
     """What the executed chapters have glued: label -> {chapter: verdict}."""
     found = {}
@@ -47,42 +42,14 @@ def read_verdicts(root, chapters):
     return found
 
 
-def has_name(path):
-    """Tell whether a dotted name below rrl exists."""
-    try:
-        pkgutil.resolve_name(path)
-    except (ImportError, AttributeError):
-        return False
-    return True
-
-
-def find_faults(root, claims, items, chapters, verdicts):
-    """Everything that is wrong with the map, one sentence each."""
-    from rrl.book.claims import STATUSES
-
-    errata = read_errata(root)
-    faults, numbers = find_errata_faults(errata), [erratum.get("number") for erratum in errata]
-    labels = Counter(entry.get("label") for entry in claims)
-    faults += [f"{items[label]} ({label}) has no entry" for label in items.keys() - labels.keys()]
-    faults += [f"{label} has {n} entries" for label, n in labels.items() if n > 1]
-    faults += [f"{label} has a verdict and no entry" for label in verdicts.keys() - labels.keys()]
+def find_faults(claims, chapters, verdicts):
+    """Where the executed chapters contradict the map, one sentence each; what the map itself says, its tests check."""
+    labels = {entry["label"] for entry in claims}
+    faults = [f"{label} has a verdict and no entry" for label in verdicts.keys() - labels]
     for entry in claims:
-        label = entry.get("label")
-        missing = sorted(name for name in FIELDS if not entry.get(name) and (name != "functions" or name not in entry))
-        if missing:
-            faults.append(f"{label}: no {', '.join(missing)}")
-            continue
-        if items.get(label) != entry["item"]:
-            faults.append(f"{label}: the paper has {items.get(label, 'no such item')}, the entry {entry['item']}")
-        allowed = entry.get("allowed", [entry["status"]])
-        faults += [f"{label}: unknown status {status!r}" for status in allowed if status not in STATUSES]
-        if entry["status"] == "holds corrected" and not entry.get("errata"):
-            faults.append(f"{label}: corrected by no erratum")
-        faults += [f"{label}: no erratum {e}" for e in entry.get("errata", []) if e not in numbers]
-        faults += [f"{label}: no function {name}" for name in entry["functions"] if not has_name(name)]
-        recorded = verdicts.get(label, {})
+        label, recorded = entry["label"], verdicts.get(entry["label"], {})
         for chapter, verdict in recorded.items():
-            if verdict not in allowed:
+            if verdict not in entry.get("allowed", [entry["status"]]):
                 faults.append(f"{label}: the map says {entry['status']!r}, {chapter} recorded {verdict!r}")
         if not recorded and entry["chapter"] in chapters:
             faults.append(f"{label}: no page has recorded a verdict")
@@ -95,13 +62,10 @@ class ClaimsDirective(SphinxDirective):
     def run(self):
         chapters = {name for name in self.env.found_docs if name.startswith("chapters/")}
         claims, verdicts = read_claims(ROOT), read_verdicts(ROOT, chapters)
-        for path in ("book/claims.yml", "book/errata.yml", "book/paper_items.csv"):
+        for path in ("book/claims.yml", "book/errata.yml"):
             self.env.note_dependency(str(ROOT / path))
-        faults = find_faults(ROOT, claims, read_items(ROOT), chapters, verdicts)
-        for fault in faults:
+        for fault in find_faults(claims, chapters, verdicts):
             logger.warning("claim map: %s", fault, location=(self.env.docname, self.lineno))
-        if faults:
-            return [nodes.paragraph("", "The claim map has faults; see the messages of the build.")]
         counts = Counter(entry["status"] for entry in claims)
         summary = nodes.paragraph(classes=["claims-summary"])
         summary += nodes.Text(f"{len(claims)} items: ")
@@ -174,6 +138,24 @@ def check_anchors(app, env):
                 logger.warning("claim map: %s has no anchor %s in %s", *told, location=PAGE)
 
 
+class ErrataDirective(SphinxDirective):
+    """The table of all errata of one kind."""
+
+    required_arguments = 1
+    final_argument_whitespace = True
+
+    def run(self):
+        self.env.note_dependency(str(ROOT / "book" / "errata.yml"))
+        rows = [entry for entry in read_errata(ROOT) if entry["kind"] == self.arguments[0]]
+        if not rows:
+            raise self.error(f"no erratum is of kind {self.arguments[0]!r}")
+        lines = ["| | Printed | Meant | What survives |", "|---|---|---|---|"]
+        for one in rows:
+            link = f"{{ref}}`{one['number']} <{one['number'].lower()}>`"
+            lines.append(f"| {link} | {one['printed']} | {one['meant']} | {one['survives']} |")
+        return self.parse_text_to_nodes("\n".join(lines))
+
+
 class FrameItems(SphinxPostTransform):
     """Give every box and figure that the map names its status, and links to errata, code, tests and the map."""
 
@@ -216,6 +198,7 @@ class FrameItems(SphinxPostTransform):
 def setup(app):
     """Register with Sphinx."""
     app.add_directive("rrl-claims", ClaimsDirective)
+    app.add_directive("rrl-errata", ErrataDirective)
     app.connect("env-check-consistency", check_anchors)
     app.add_post_transform(FrameItems)
     app.add_css_file("claims.css")

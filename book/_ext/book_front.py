@@ -1,15 +1,12 @@
-"""The front pages: numbers and figures of the chapters on other pages, the paper's card, small charts of findings."""
+"""The front pages: numbers and figures of the chapters on other pages, small charts of findings."""
 
 import hashlib
 import os
-import re
 from functools import cache
 from html import escape
 from pathlib import Path
 
-import yaml
-from book_claims import read_claims
-from book_errata import read_errata
+from book_claims import read_claims, read_errata
 from book_nodes import ROOT, raw
 from docutils import nodes
 from docutils.parsers.rst import directives
@@ -108,45 +105,7 @@ class FoundFigure(SphinxDirective):
         return [raw('<figure class="found">'), image, raw("<figcaption>"), caption, raw("</figcaption></figure>")]
 
 
-# The paper's card
-
-
-def paper_links(record):
-    """Addresses of the paper: its page on arXiv, and the PDF."""
-    page = record["preferred-citation"]["url"]
-    return {f"arXiv {page.rpartition('/')[2]}": page, "PDF": page.replace("/abs/", "/pdf/")}
-
-
-def paper_entry(root):
-    """The paper's BibTeX entry, as the page on citing has it."""
-    return re.search(r"^@unpublished\{.*?^\}", (root / "book" / "cite.md").read_text(encoding="utf-8"), re.M | re.S)[0]
-
-
-class PaperCard(SphinxDirective):
-    """The paper of CITATION.cff: title, authors, links, BibTeX; then the content, about this book."""
-
-    has_content = True
-
-    def run(self):
-        source = ROOT / "CITATION.cff"
-        for path in (source, ROOT / "book" / "cite.md"):
-            self.env.note_dependency(str(path))
-        record = yaml.safe_load(source.read_text(encoding="utf-8"))
-        paper, box = record["preferred-citation"], nodes.container(classes=["paper-card"])
-        names = ", ".join(f"{who['given-names']} {who['family-names']}" for who in paper["authors"])
-        links = " · ".join(f'<a href="{escape(url)}">{escape(text)}</a>' for text, url in paper_links(record).items())
-        entry = escape(paper_entry(ROOT))
-        box += raw(
-            f'<p class="card-label">The paper</p><p class="paper-title">{escape(paper["title"])}</p>'
-            f'<p class="paper-authors">{escape(names)}, {paper["year"]}</p><p class="paper-links">{links}</p>'
-            f'<details class="paper-bibtex"><summary>BibTeX</summary><pre tabindex="0">{entry}</pre></details>'
-            f'<p class="card-label">This book, version {escape(record["version"])}</p>'
-        )
-        box += self.parse_content_to_nodes()
-        url = repository_url()
-        if url:
-            box += nodes.paragraph("", "", nodes.reference("", "The repository of this book", refuri=url))
-        return [box]
+# The repository
 
 
 class RepositoryRole(SphinxRole):
@@ -230,7 +189,6 @@ def setup(app):
     """Register everything with Sphinx."""
     app.add_role("found", FoundRole())
     app.add_directive("found-figure", FoundFigure)
-    app.add_directive("paper-card", PaperCard)
     app.add_role("rrl-repository", RepositoryRole())
     app.add_directive("chart", ChartDirective)
     app.add_css_file("front.css")

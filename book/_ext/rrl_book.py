@@ -144,7 +144,6 @@ def setup(app):
     app.add_css_file("book.css")
     app.setup_extension("book_api")
     app.setup_extension("book_claims")
-    app.setup_extension("book_errata")
     app.setup_extension("book_notation")
     app.setup_extension("book_pages")
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -337,6 +337,18 @@ def test_the_citation_is_that_of_the_file():
     assert text.count("{") == text.count("}")
 
 
+def test_the_start_page_shows_the_paper_as_the_files_have_it():
+    record, start = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8")), (ROOT / "index.md").read_text()
+    paper = record["preferred-citation"]
+    names = ", ".join(f"{who['given-names']} {who['family-names']}" for who in paper["authors"])
+    assert f'paper-title">{paper["title"]}<' in start and f'paper-authors">{names}, {paper["year"]}<' in start
+    links = re.findall(r'href="(https://arxiv[^"]*)"', start)
+    assert links == [paper["url"], paper["url"].replace("/abs/", "/pdf/")]
+    assert f">arXiv {links[0].rpartition('/')[2]}<" in start and f"This book, version {record['version']}<" in start
+    entry = re.search(r"^@unpublished\{.*?^\}", (ROOT / "book" / "cite.md").read_text(), re.M | re.S)[0]
+    assert f">{entry}</pre>" in start
+
+
 def test_the_changelog_is_in_its_form():
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     versions = re.findall(r"^## (.+)$", text, re.M)
