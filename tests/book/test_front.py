@@ -172,7 +172,7 @@ FIRST = {
     "replicable ridge": "chapters/03_ridge.html",
     "CartPole": "chapters/09_cartpole.html",
     "Breakout": "chapters/10_figure2.html",
-    "certificate": "chapters/12_sharper.html#",
+    "certificate": "chapters/14_certify.html#",
     "teach": "book/teaching.html",
     "install": "book/how_to.html",
     "hypergrid_round": "book/api/rounding.html#rrl.rounding.hypergrid_round",
