@@ -33,7 +33,7 @@ RESULTS = ROOT / "_build" / "mutants"
 SEED = 20261128
 SLOW = 4.0  # Slower tests are left out: a survivor would cost minutes. Seconds.
 MEMORY = 8 << 30
-THEORY = ("interface", "theory/theory", "theory/theory_rl", "theory/theory_sharper")
+THEORY = ("interface", "theory/theory", "theory/theory_rl", "theory/theory_sharper", "theory/theory_lattice")
 TESTS = {
     "_checks": ("interface", "arguments", "rounding", "randomness", "ridge", "theory/theory"),
     "_estimators": ("interface", "ridge", "second_moment_weights"),
@@ -55,7 +55,7 @@ TESTS = {
     "fitted_q": ("interface", "fitted_q"),
     "replicability": ("interface", "replicability", "pairs"),
     "features": ("interface", "features", "fitted_q"),
-    "certify": ("interface", "certify"),
+    "certify": ("interface", "certify", "pairs"),
     "pilot": ("interface", "pilot"),
     "choosing": ("interface", "choosing"),
     "theory/_formula": ("interface", "arguments", "theory/theory"),

@@ -89,6 +89,7 @@ def test_the_corrected_parameters_meet_every_demand(d, H, epsilon, rho, delta, b
     # Accuracy: Lemma D.3 turns the Gram error into the bonus gap, and all shares add up to at most epsilon.
     gap = theory.bonus_gap_bound(p.delta_gram, p.penalty) if p.delta_gram < p.penalty else np.inf
     assert gap <= epsilon / (16 * H * beta) * (1 + 1e-9)
+    assert p.delta_w == pytest.approx(epsilon / (16 * H))
     # The calls may fail with probability delta / 2, the bound on the gap with the rest.
     assert 2 * H * p.n_rounds * p.delta_est <= delta / 2 * (1 + 1e-9)
     loss = theory.ucb_gap_bound(d, H, p.n_rounds, M, beta, p.penalty, delta / 2, p.delta_w, gap)
