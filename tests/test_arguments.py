@@ -236,7 +236,9 @@ FORMULAS = {
 }
 #: What the others take, by the names of their arguments.
 SYMBOLS = dict(d=3, k=3, H=4, epsilon=0.1, delta=0.01, rho=0.1, penalty=0.1, label_bound=2.0, weight_bound=3.0, t=2)
-SYMBOLS |= dict(theta_norm=2.0, target_norm=3.0, n_samples=100, bin_width=0.5, n_points=9, early=0.1, log10=True)
+SYMBOLS |= dict(
+    theta_norm=2.0, target_norm=3.0, coordinate_sum=1.5, n_samples=100, bin_width=0.5, n_points=9, early=0.1, log10=True
+)
 for name in theory.__all__:
     function = getattr(theory, name)
     if inspect.isfunction(function) and name != "ucb_chain":

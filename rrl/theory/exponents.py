@@ -239,6 +239,7 @@ def _planning_ladder():
     target_only, telescoped = "only the target in the ball", "and residuals that telescope"
     one_gradient = "and one gradient for ridge"
     design = K * D**3 * H**2 / (sharp * RHO / H) ** 2
+    least_squares = "least squares on the design"
     return (
         Rung(printed, "", _planning(stage, stage, ball(whole)), "printed", "thm-4-1"),
         Rung("the algorithm's own penalty", printed, _planning(stage, whole, ball(whole)), "refuted", "e7"),
@@ -259,7 +260,8 @@ def _planning_ladder():
             "proved here",
             "prop-own-ridge-plan",
         ),
-        Rung("least squares on the design", one_gradient, {"samples": H * design}, "proved here", "prop-own-design"),
+        Rung(least_squares, one_gradient, {"samples": H * design}, "proved here", "prop-own-design"),
+        Rung("features in the simplex", least_squares, {"samples": H * design / D}, "proved here", "prop-own-design"),
     )
 
 

@@ -288,11 +288,20 @@ def second_moment_plan(
 
 
 @formula
-def design_plan(d: int, k: float, epsilon: float, delta: float, rho: float, label_bound: float = 1.0) -> SamplePlan:
+def design_plan(
+    d: int,
+    k: float,
+    epsilon: float,
+    delta: float,
+    rho: float,
+    label_bound: float = 1.0,
+    coordinate_sum: float | None = None,
+) -> SamplePlan:
     """Samples and bin width for Theorem 3.2's promise by least squares in the design's coordinates.
 
-    N = max(2 k d^3 Y^2 / (eps rho)^2, 4 k d Y^2 (1 + sqrt(2 log(1/delta)))^2 / eps^2) with
-    alpha = eps / sqrt(d) (chapter 4 of the book): no lambda, no norm of theta*.
+    N = max(2 k (c d Y)^2 / (eps rho)^2, 4 k d Y^2 (1 + sqrt(2 log(1/delta)))^2 / eps^2) with
+    alpha = eps / c (chapter 4 of the book): no lambda, no norm of theta*. Rounding moves a prediction
+    by at most c alpha / 2, where c is the largest sum of a point's absolute coordinates.
 
     Parameters
     ----------
@@ -304,6 +313,9 @@ def design_plan(d: int, k: float, epsilon: float, delta: float, rho: float, labe
         Accuracy of every prediction, failure probability, replicability parameter.
     label_bound : float, default=1
         The paper's Y.
+    coordinate_sum : float, optional
+        c, by default sqrt(d), which is enough for points of norm at most 1; 1 for one-hot features and
+        others in the simplex with its vertices as the design.
 
     Returns
     -------
@@ -314,12 +326,17 @@ def design_plan(d: int, k: float, epsilon: float, delta: float, rho: float, labe
     >>> from rrl.theory import design_plan
     >>> f"{design_plan(4, 4, 0.5, 0.01, 0.1).n_samples:.3g}"
     '2.05e+05'
+    >>> f"{design_plan(4, 4, 0.5, 0.01, 0.1, coordinate_sum=1.0).n_samples:.3g}"
+    '5.12e+04'
     """
     check_positive(d=d, k=k, epsilon=epsilon, label_bound=label_bound)
     check_probability(delta=delta, rho=rho)
+    coordinate_sum = np.sqrt(d) if coordinate_sum is None else coordinate_sum
+    check_positive(coordinate_sum=coordinate_sum)
     noise = k * d * (label_bound / epsilon) ** 2
     tail = (1 + np.sqrt(2 * np.log(1 / delta))) ** 2
-    return SamplePlan(float(noise * max(2 * d**2 / rho**2, 4 * tail)), float(epsilon / np.sqrt(d)))
+    rounding = 2 * d * (coordinate_sum / rho) ** 2
+    return SamplePlan(float(noise * max(rounding, 4 * tail)), float(epsilon / coordinate_sum))
 
 
 @formula

@@ -32,6 +32,7 @@ def test_exponents_that_referees_computed_by_hand():
         "and residuals that telescope": 15,
         "and one gradient for ridge": 15,
         "least squares on the design": 7,
+        "features in the simplex": 7,
     }
     assert found(PLANNING["only the target in the ball"].demands["samples"], "d k H epsilon rho") == (6, 2, 21, 6, 2)
     exploring = {name: tuple(map(found, rung.demands.values())) for name, rung in EXPLORING.items()}
@@ -77,11 +78,13 @@ def test_slopes_of_the_planning_bound(version, name):
     assert measured == pytest.approx([float(x) for x in asked], abs=0.02)  # the logarithm of H / delta
 
 
-def test_slopes_of_the_design_s_plan():
+@pytest.mark.parametrize(("name", "total"), [("least squares on the design", None), ("features in the simplex", 1.0)])
+def test_slopes_of_the_design_s_plan(name, total):
     def digits(d, k, H, epsilon, rho):
-        return log10(H * theory.design_plan(d, k, epsilon / (2 * H), 0.01, rho / H, label_bound=H).n_samples)
+        plan = theory.design_plan(d, k, epsilon / (2 * H), 0.01, rho / H, label_bound=H, coordinate_sum=total)
+        return log10(H * plan.n_samples)
 
-    asked = found(PLANNING["least squares on the design"].demands["samples"], "d k H epsilon rho")
+    asked = found(PLANNING[name].demands["samples"], "d k H epsilon rho")
     assert slopes(digits, d=1e4, k=1e4, H=1e4, epsilon=1e-4, rho=1e-4) == pytest.approx([float(x) for x in asked])
 
 

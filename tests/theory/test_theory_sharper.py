@@ -51,11 +51,12 @@ def test_the_plans_closed_forms():
 
 
 @pytest.mark.parametrize(("rho", "delta", "by"), [(0.01, 0.4, "rho"), (0.9, 1e-6, "delta")])
-def test_the_design_s_plan_keeps_both_promises_and_one_of_them_exactly(rho, delta, by):
+@pytest.mark.parametrize("total", [None, 1.0, 1.3])
+def test_the_design_s_plan_keeps_both_promises_and_one_of_them_exactly(rho, delta, by, total):
     d, k, epsilon, Y = 3, 4.0, 0.2, 1.5
-    n, width = theory.design_plan(d, k, epsilon, delta, rho, Y)
+    n, width = theory.design_plan(d, k, epsilon, delta, rho, Y, total)
     apart = np.sqrt(d) * np.sqrt(2 * k * d / n) * Y / width
-    error = Y * np.sqrt(k * d / n) * (1 + np.sqrt(2 * np.log(1 / delta))) + np.sqrt(d) * width / 2
+    error = Y * np.sqrt(k * d / n) * (1 + np.sqrt(2 * np.log(1 / delta))) + (total or np.sqrt(d)) * width / 2
     assert apart <= rho * (1 + 1e-12) and error <= epsilon * (1 + 1e-12)
     assert (apart if by == "rho" else error) == pytest.approx(rho if by == "rho" else epsilon)
 
@@ -184,7 +185,15 @@ GOOD = {
     "second_moment_disagreement_bound": {"d": 3, "n_samples": 9, "bin_width": 0.1, "t": 2},
     "second_moment_error_bound": {"n_samples": 9, "delta": 0.1, "t": 2},
     "second_moment_plan": {"d": 3, "epsilon": 0.1, "delta": 0.1, "rho": 0.1, "t": 2},
-    "design_plan": {"d": 3, "k": 3.0, "epsilon": 0.1, "delta": 0.1, "rho": 0.1, "label_bound": 1.0},
+    "design_plan": {
+        "d": 3,
+        "k": 3.0,
+        "epsilon": 0.1,
+        "delta": 0.1,
+        "rho": 0.1,
+        "label_bound": 1.0,
+        "coordinate_sum": 1.5,
+    },
     "unequal_bin_widths": {"spread": [1.0], "bin_width": 0.1},
     "value_weight_bound": {"d": 3, "H": 4, "h": 1, "version": "sharp"},
     "bonus_ratio_limits": {"kappa": 0.5},
