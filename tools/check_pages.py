@@ -3,19 +3,15 @@
 The first half reads the HTML; the second opens every page in headless Chromium, where one is installed.
 """
 
-import argparse
 import contextlib
 import functools
 import http.server
 import re
 import shutil
-import sys
 import threading
 from html.parser import HTMLParser
-from pathlib import Path
 from urllib.parse import unquote, urljoin, urlsplit
 
-ROOT = Path(__file__).resolve().parents[1]
 SITE = "http://site.invalid/"
 LARGE = 2 * 2**20
 # A value of a notebook that was not put in its place: MyST leaves the role as it stands, inside a formula for one.
@@ -253,16 +249,3 @@ def check(site, browser="auto"):
             print(f"  {label}: {text}")
     print(f"Page checks: {len(faults)} faults in {len(names)} pages" + (f", opened in {chromium}" if chromium else ""))
     return len(faults)
-
-
-def main(argv=None):
-    """Run the command line; return the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("site", nargs="?", type=Path, default=ROOT / "_build" / "html")
-    parser.add_argument("--browser", choices=["auto", "required", "skip"], default="auto")
-    args = parser.parse_args(argv)
-    return 1 if check(args.site.resolve(), args.browser) else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

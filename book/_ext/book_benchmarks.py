@@ -68,7 +68,6 @@ class BenchmarksDirective(SphinxDirective):
     def run(self):
         kind, records = self.arguments[0], {}
         for path in sorted((ROOT / "book" / "results" / "benchmarks").glob("*.json")):
-            self.env.note_dependency(str(path))
             records[path.stem] = json.loads(path.read_text(encoding="utf-8"))
         if kind == "runs":
             header = ["Run", "Date", "Processor", "Versions", "Commit"]
@@ -81,4 +80,3 @@ class BenchmarksDirective(SphinxDirective):
 def setup(app):
     """Register the directive."""
     app.add_directive("rrl-benchmarks", BenchmarksDirective)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

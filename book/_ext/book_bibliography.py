@@ -49,4 +49,3 @@ def setup(app):
     """Register the styles under the names that the configuration and the page use."""
     register_plugin("pybtex.style.formatting", "book", BookStyle)
     register_reference_style("sphinxcontrib.bibtex.style.referencing", "round_author_year", RoundAuthorYear)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -91,4 +91,3 @@ def setup(app):
     app.connect("build-finished", write_cards, priority=700)
     app.add_css_file("cards.css")
     app.add_js_file("cards.js")
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

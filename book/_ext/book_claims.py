@@ -62,8 +62,6 @@ class ClaimsDirective(SphinxDirective):
     def run(self):
         chapters = {name for name in self.env.found_docs if name.startswith("chapters/")}
         claims, verdicts = read_claims(ROOT), read_verdicts(ROOT, chapters)
-        for path in ("book/claims.yml", "book/errata.yml"):
-            self.env.note_dependency(str(ROOT / path))
         for fault in find_faults(claims, chapters, verdicts):
             logger.warning("claim map: %s", fault, location=(self.env.docname, self.lineno))
         counts = Counter(entry["status"] for entry in claims)
@@ -124,20 +122,6 @@ def short_title(chapter):
     return f"chapter {int(number)}" if number.isdigit() else f"appendix {number}"
 
 
-def check_anchors(app, env):
-    """Report the entries whose box or figure is not on the page that they name."""
-    if PAGE not in env.found_docs:
-        return
-    boxes, labels = getattr(env, "proof_list", {}), env.domains["std"].labels
-    for entry in read_claims(ROOT):
-        chapter, anchor = entry.get("chapter"), entry.get("anchor")
-        if chapter in env.found_docs:
-            at = labels.get(anchor, ("none",))[0] if anchor else boxes.get(entry["label"], {}).get("docname", "none")
-            if at != chapter:
-                told = (entry["item"], anchor or entry["label"], chapter)
-                logger.warning("claim map: %s has no anchor %s in %s", *told, location=PAGE)
-
-
 class ErrataDirective(SphinxDirective):
     """The table of all errata of one kind."""
 
@@ -145,7 +129,6 @@ class ErrataDirective(SphinxDirective):
     final_argument_whitespace = True
 
     def run(self):
-        self.env.note_dependency(str(ROOT / "book" / "errata.yml"))
         rows = [entry for entry in read_errata(ROOT) if entry["kind"] == self.arguments[0]]
         if not rows:
             raise self.error(f"no erratum is of kind {self.arguments[0]!r}")
@@ -199,7 +182,5 @@ def setup(app):
     """Register with Sphinx."""
     app.add_directive("rrl-claims", ClaimsDirective)
     app.add_directive("rrl-errata", ErrataDirective)
-    app.connect("env-check-consistency", check_anchors)
     app.add_post_transform(FrameItems)
     app.add_css_file("claims.css")
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -71,9 +71,6 @@ class FoundRole(SphinxRole):
 
     def run(self):
         name, _, form = self.text.partition(":")
-        chapter = name.rpartition("/")[0]
-        if chapter and chapter not in COUNTED:
-            self.env.note_dependency(str(ROOT / "chapters" / f"{chapter}.ipynb"))
         text = written(find_value(name), form)
         return [nodes.inline("", text, classes=["pasted-text"])], []
 
@@ -89,7 +86,6 @@ class FoundFigure(SphinxDirective):
 
     def run(self):
         chapter, label = self.arguments
-        self.env.note_dependency(str(ROOT / "chapters" / f"{chapter}.ipynb"))
         kind, text, alt = named_figures(chapter_cells(ROOT, chapter)).get(label, ("", "", ""))
         if kind != "image/svg+xml":
             raise ExtensionError(f"{chapter} shows no figure {label!r} as SVG")
@@ -193,4 +189,3 @@ def setup(app):
     app.add_directive("chart", ChartDirective)
     app.add_css_file("front.css")
     app.connect("env-updated", name_start_page)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -110,4 +110,3 @@ def setup(app):
     """Register everything with Sphinx."""
     app.connect("html-page-context", add_description)
     app.connect("build-finished", embed_icons, priority=600)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -47,7 +47,6 @@ class NotationDirective(SphinxDirective):
     required_arguments = 1
 
     def run(self):
-        self.env.note_dependency(str(ROOT / "book" / "notation.yml"))
         notation = read_notation(ROOT)
         return [self.table(notation["symbols"]) if self.arguments[0] == "symbols" else self.glossary(notation["terms"])]
 
@@ -149,4 +148,3 @@ def setup(app):
     """Register with Sphinx."""
     app.add_directive("rrl-notation", NotationDirective)
     app.connect("doctree-resolved", link_first_uses)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

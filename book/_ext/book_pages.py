@@ -206,4 +206,3 @@ def setup(app):
     # The numbers are given in the same event, at the usual priority.
     app.connect("env-get-updated", mark_own_results, priority=900)
     app.connect("html-page-context", add_source, priority=502)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -211,4 +211,3 @@ def setup(app):
     app.connect("env-get-updated", number_by_chapter, priority=890)
     app.add_css_file("reading.css")
     app.add_js_file("reading.js")
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -10,7 +10,6 @@ from sphinx import addnodes
 from sphinx.transforms import SphinxTransform
 from sphinx.util import logging
 
-WORDS = ROOT / "book" / "search.yml"
 logger = logging.getLogger(__name__)
 
 
@@ -35,8 +34,6 @@ class SearchWords(SphinxTransform):
     def apply(self):
         """Insert the entries before the places."""
         words = read_words(ROOT).get(self.env.docname, [])
-        if words:
-            self.env.note_dependency(str(WORDS))
         page = next(self.document.findall(nodes.section), None)
         for text, label in words:
             node = page
@@ -63,4 +60,3 @@ def setup(app):
     app.add_transform(SearchWords)
     app.connect("config-inited", set_scorer)
     app.add_js_file("search.js")
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

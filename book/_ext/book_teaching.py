@@ -32,6 +32,11 @@ def read_chapter(text):
     return title, found, EXERCISE.findall(text)
 
 
+def read_source(name):
+    """What `read_chapter` reads of a notebook."""
+    return read_chapter((ROOT / "notebooks" / f"{name}.md").read_text(encoding="utf-8"))
+
+
 def reading_minutes(cells):
     """Minutes that an executed notebook takes to read up to its exercises, to the nearest five."""
     seen = dict.fromkeys(PACE, 0)
@@ -82,13 +87,8 @@ class TimesDirective(SphinxDirective):
 
     def run(self):
         decks, rows = read_decks(ROOT), []
-        for path in decks:
-            self.env.note_dependency(str(path))
         for name in listed_chapters(ROOT):
-            source, executed = ROOT / "notebooks" / f"{name}.md", ROOT / "chapters" / f"{name}.ipynb"
-            self.env.note_dependency(str(source))
-            self.env.note_dependency(str(executed))
-            title, _, exercises = read_chapter(source.read_text(encoding="utf-8"))
+            title, _, exercises = read_source(name)
             minutes = reading_minutes(read_cells(ROOT, name))
             cells = [f"{{doc}}`{title} </chapters/{name}>`", str(minutes), str(len(exercises))]
             rows.append([number_of(name), *cells, ", ".join(decks_of(name, decks))])
@@ -113,9 +113,7 @@ class GoalsDirective(SphinxDirective):
     def run(self):
         lines = []
         for name in listed_chapters(ROOT):
-            path = ROOT / "notebooks" / f"{name}.md"
-            self.env.note_dependency(str(path))
-            title, goals, exercises = read_chapter(path.read_text(encoding="utf-8"))
+            title, goals, exercises = read_source(name)
             lines += [f"**{number_of(name)} · {{doc}}`{title} </chapters/{name}>`**", "", *goals.splitlines(), ""]
             if exercises:
                 links = ", ".join(f"{{ref}}`{text.strip()} <{label}>`" for text, label in exercises)
@@ -129,7 +127,6 @@ class SlidesDirective(SphinxDirective):
     def run(self):
         rows, here = [], "../" * self.env.docname.count("/")
         for path, (deck, _) in read_decks(ROOT).items():
-            self.env.note_dependency(str(path))
             link = f'<a href="{here}slides/{path.stem}.html'
             printed = f'{link}?print-pdf" aria-label="Print: {deck["title"]}">on paper</a>'
             texts = (f"{deck['minutes']}\u00a0min", deck["subtitle"])
@@ -143,4 +140,3 @@ def setup(app):
     app.add_directive("rrl-slides", SlidesDirective)
     app.add_directive("rrl-times", TimesDirective)
     app.add_role("rrl-slide", SlideRole())
-    return {"parallel_read_safe": True, "parallel_write_safe": True}
