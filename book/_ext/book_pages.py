@@ -11,7 +11,6 @@ from book_nodes import ROOT, raw
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.transforms import SphinxTransform
-from sphinx_proof.nodes import unenumerable_node
 
 # A result of the book, as prop-own-cells; an exercise may have the word in its name.
 OWN = re.compile(r"(?!ex-)[a-z]+-own-")
@@ -130,34 +129,10 @@ class RunNotes(SphinxTransform):
             title.parent.insert(title.parent.index(title) + 1, banner(name, record, recorded))
 
 
-class PaperIndex(SphinxTransform):
-    """Enter the paper's numbered items in the index, so that a search for "Theorem 3.1" finds its box first."""
-
-    default_priority = 400
-
-    def apply(self):
-        """Put an index entry before each box that has the paper's number."""
-        for box in list(self.document.findall(unenumerable_node)):
-            text = item_name(box["label"], box["realtype"])
-            if text:
-                entry = ("single", text, box["label"], "main", None)
-                box.parent.insert(box.parent.index(box), addnodes.index(entries=[entry]))
-
-
 def item_name(label, kind):
     """The paper's name of an item, as in "Theorem 3.1" for thm-3-1; empty for other labels."""
     number = re.fullmatch(r"[a-z]+-((?:\d+|[a-z])(?:-\d+)*)", label)
     return f"{kind.title()} {number[1].replace('-', '.').upper()}" if number else ""
-
-
-def mark_own_results(app, env):
-    """Number results that are not the paper's R1, R2, ..., so that none is mistaken for one of the paper's."""
-    for kinds in env.toc_fignumbers.values():
-        for numbers in kinds.values():
-            for label, number in numbers.items():
-                if OWN.match(label) and not str(number[0]).startswith("R"):
-                    numbers[label] = (f"R{number[0]}", *number[1:])
-    return []
 
 
 def add_source(app, pagename, templatename, context, doctree):
@@ -202,7 +177,4 @@ def setup(app):
     app.connect("html-page-context", mend_access)
     app.connect("build-finished", say_what_to_install)
     app.add_transform(RunNotes)
-    app.add_transform(PaperIndex)
-    # The numbers are given in the same event, at the usual priority.
-    app.connect("env-get-updated", mark_own_results, priority=900)
     app.connect("html-page-context", add_source, priority=502)

@@ -186,14 +186,15 @@ def hidden(node):
 
 
 def number_by_chapter(app, env):
-    """Count figures, tables, equations and exercises by chapter: Figure 9.1, Exercise A.2."""
+    """Count figures, tables, equations and exercises by chapter: Figure 9.1; the book's own results are R1, R2, ..."""
     for docname, kinds in env.toc_fignumbers.items():
         found = re.fullmatch(r"chapters/(\d\d|[A-D])_\w+", docname)
-        if not found:
-            continue
-        chapter = found[1].lstrip("0")
+        chapter = found[1].lstrip("0") if found else ""
         for numbers in kinds.values():
-            counted = [label for label in sorted(numbers, key=lambda name: numbers[name]) if not OWN.match(label)]
+            # So that none is mistaken for one of the paper's.
+            own = {label for label in numbers if OWN.match(label)}
+            numbers |= {label: (f"R{str(numbers[label][0]).lstrip('R')}", *numbers[label][1:]) for label in own}
+            counted = sorted(numbers.keys() - own, key=lambda name: numbers[name]) if found else []
             for place, label in enumerate(counted, 1):
                 numbers[label] = (chapter, place) if chapter else (place,)
     return []
@@ -208,6 +209,7 @@ def setup(app):
     app.add_transform(Depths)
     app.add_transform(Minutes)
     app.add_transform(RunLast)
+    # The numbers are given in the same event, at the usual priority.
     app.connect("env-get-updated", number_by_chapter, priority=890)
     app.add_css_file("reading.css")
     app.add_js_file("reading.js")

@@ -14,14 +14,13 @@ logger = logging.getLogger(__name__)
 
 
 def read_words(root):
-    """What readers look for: page -> [(words, label or nothing)]; figures and tables of the paper are added."""
+    """What readers look for: page -> [(words, label or nothing)]; the paper's items are added."""
     found = {}
     for words, place in yaml.safe_load((root / "book" / "search.yml").read_text(encoding="utf-8")).items():
         page, _, label = place.partition("#")
         found.setdefault(page, []).append((words, label))
     for entry in read_claims(root):
-        if "anchor" in entry:
-            found.setdefault(entry["chapter"], []).append((entry["item"], entry["anchor"]))
+        found.setdefault(entry["chapter"], []).append((entry["item"], entry.get("anchor", entry["label"])))
     return found
 
 
