@@ -335,7 +335,7 @@ def least_pairs(true_rho: float, rho: float, *, confidence: float = 0.95) -> flo
     For every test, sequential or not, that claims falsely with probability at most delta = 1 -
     confidence whatever the truth, and claims the truth at `true_rho` with probability at least
     `confidence`: its mean number of pairs there is at least kl(1 - delta, delta) / kl(true_rho, rho),
-    where kl(p, q) = p log(p/q) + (1 - p) log((1 - p) / (1 - q)) (chapter 12).
+    where kl(p, q) = p log(p/q) + (1 - p) log((1 - p) / (1 - q)) (chapter 14).
 
     Parameters
     ----------

@@ -63,7 +63,7 @@ def anytime_limits(n_disagree: int, n_pairs: int, confidence: float = 0.95) -> t
 
     Unlike :func:`rrl.clopper_pearson`, which is valid for a number of pairs fixed beforehand, the
     running limits cover the true value at every n at once, so one may stop whenever one likes.
-    The values against which no bet has won are an interval, since the evidence of chapter 12 grows
+    The values against which no bet has won are an interval, since the evidence of chapter 14 grows
     with the distance of a value from the share (its lemma on the wealth).
 
     Parameters

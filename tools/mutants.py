@@ -48,7 +48,7 @@ TESTS = {
     "core_set": ("interface", "core_set"),
     "lsvi": ("interface", "lsvi"),
     "tabular": ("interface", "tabular"),
-    "lsvi_ucb/algorithm": ("interface", "lsvi_ucb/lsvi_ucb"),
+    "lsvi_ucb/algorithm": ("interface", "lsvi_ucb/switching", "lsvi_ucb/lsvi_ucb"),
     "lsvi_ucb/data": ("interface", "lsvi_ucb/lsvi_ucb"),
     "mdp/linear_mdp": ("interface", "mdp/linear_mdp"),
     "mdp/counts": ("interface", "mdp/linear_mdp"),

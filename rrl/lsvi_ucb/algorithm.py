@@ -109,7 +109,7 @@ def r_lsvi_ucb(
 
     With `growth` above 1 it switches rarely: 1, 2, 4, 8, ... rounds after new weights were published
     the second moments are rounded, and new weights follow only if somewhere Lambda has grown by that
-    factor, so that about d H log(T) policies and not T share rho (chapter 12).
+    factor, so that about d H log(T) policies and not T share rho (chapter 15).
 
     Parameters
     ----------
@@ -238,14 +238,11 @@ def _rounded_moments(grams, t, bin_widths, shared_seed, key):
     """Second moments of all stages after round t, and their codes; as they are without bin widths."""
     if bin_widths is None:
         return grams, None
-    return list(
-        zip(
-            *(
-                round_symmetric(gram, bin_widths[1], shared_seed=shared_seed, key=("lsvi_ucb", t, h, *key, "gram"))
-                for h, gram in enumerate(grams)
-            )
-        )
-    )
+    looks = [
+        round_symmetric(gram, bin_widths[1], shared_seed=shared_seed, key=("lsvi_ucb", t, h, *key, "gram"))
+        for h, gram in enumerate(grams)
+    ]
+    return tuple(zip(*looks))
 
 
 def _grown(grams, inverses, penalty):

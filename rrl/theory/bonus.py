@@ -1,4 +1,4 @@
-"""How far two exploration bonuses are apart, sharper than Lemma D.2 where the algorithm uses it (chapter 12)."""
+"""How far two exploration bonuses are apart, sharper than Lemma D.2 where the algorithm uses it (chapter 15)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Theorem 4.2, sharper: what R-LSVI-UCB is run with, every constant explicit (chapter 12)."""
+"""Theorem 4.2, sharper: what R-LSVI-UCB is run with, every constant explicit (chapter 15)."""
 
 from __future__ import annotations
 
