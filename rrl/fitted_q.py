@@ -20,6 +20,7 @@ from ._checks import (
     check_penalty,
     check_shared,
     check_sums,
+    check_weights,
 )
 from .features import RandomFourierFeatures, rowwise_product
 from .lattice import SCHEMES
@@ -120,6 +121,7 @@ class ReplicableFittedQ(BaseEstimator):
         rewards: ArrayLike,
         next_observations: ArrayLike,
         terminals: ArrayLike,
+        sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Run all rounds on one sample of transitions.
 
@@ -133,6 +135,9 @@ class ReplicableFittedQ(BaseEstimator):
         terminals : array_like of bool, or of 0 and 1, shape (n,)
             True where the episode really ended, so that nothing is bootstrapped. A time limit is no
             such end.
+        sample_weight : array_like, shape (n,), optional
+            Non-negative weights, some of every action above 0; an integer weight equals that many copies of the row, so
+            that rows which are drawn again and again are given once with their counts.
 
         Returns
         -------
@@ -148,23 +153,31 @@ class ReplicableFittedQ(BaseEstimator):
         width = self._check_parameters()
         rows = self._check_transitions(observations, actions, rewards, next_observations, terminals)
         actions, rewards, going_on = rows
+        counts = None if sample_weight is None else check_weights(sample_weight, len(actions))
+        if counts is not None and not all(counts[actions == a].any() for a in range(self.n_actions)):
+            raise ValueError("sample_weight must not be 0 for all rows of an action")
         features = _fitted(self.features, observations)
         phi, phi_next = _features(features, observations), np.empty((0, 1))
         if going_on.any():
             phi_next = _features(features, _rows(next_observations, going_on))
-        parts = [phi[actions == a] for a in range(self.n_actions)]
+        chosen = [actions == a for a in range(self.n_actions)]
+        parts = [phi[own] for own in chosen]
+        lefts, totals = [part.T for part in parts], [len(part) for part in parts]
+        if counts is not None:
+            lefts = [part.T * counts[own] for part, own in zip(parts, chosen)]
+            totals = [counts[own].sum() for own in chosen]
 
         weights = np.zeros((self.n_actions, phi.shape[1]))
         history, share = [], 0.0
         with np.errstate(over="ignore", invalid="ignore"):
-            grams = [part.T @ part / len(part) for part in parts]
+            grams = [left @ part / total for left, part, total in zip(lefts, parts, totals)]
             check_sums(features=np.asarray(grams))
         for number in range(self.n_rounds):
             targets = np.array(rewards)
             with np.errstate(over="ignore", invalid="ignore"):
                 if going_on.any():
                     targets[going_on] += float(self.gamma) * (phi_next @ weights.T).max(axis=1)
-                moments = [part.T @ targets[actions == a] / len(part) for a, part in enumerate(parts)]
+                moments = [left @ targets[own] / total for left, own, total in zip(lefts, chosen, totals)]
             check_sums(targets=np.asarray(moments))
             solved = [solve_ridge(g, m, self.penalty) for g, m in zip(grams, moments, strict=True)]
             weights, noise = (np.array(each) for each in zip(*solved, strict=True))

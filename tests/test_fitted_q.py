@@ -337,3 +337,29 @@ def test_values_that_overflow_are_refused(features, rng):
     q = ReplicableFittedQ(lambda s: s, 2, penalty=0.0, bin_width=None).fit(*transitions(rng))
     with pytest.raises(ValueError, match=r"features\(observations\) @ weights overflows"):
         q.q_values([[1e308, -1e308]])
+
+
+def test_integer_weights_are_copies_of_rows_and_zero_is_none(rng, features):
+    rows = transitions(rng, 200)
+    counts = rng.integers(4, size=200)
+    given = {"penalty": 0.01, "gamma": 0.9, "bin_width": 0.1}
+    weighted = ReplicableFittedQ(features, 2, **given).fit(*rows, sample_weight=counts)
+    copies = ReplicableFittedQ(features, 2, **given).fit(*(np.repeat(column, counts, axis=0) for column in rows))
+    np.testing.assert_array_equal(weighted.history_codes_, copies.history_codes_)
+    plain = [
+        ReplicableFittedQ(features, 2, **{**given, "bin_width": None}).fit(*rows, sample_weight=weight).weights_
+        for weight in (None, np.ones(200), np.full(200, 1e-3), 7)
+    ]
+    for other in plain[1:]:
+        np.testing.assert_allclose(other, plain[0], rtol=1e-9, atol=1e-12)
+
+
+def test_bad_weights_are_named(rng, features):
+    rows = transitions(rng, 50)
+    for weight, message in (
+        (np.ones(49), r"sample_weight.shape == \(49,\), expected \(50,\)"),
+        (-np.ones(50), "sample_weight must be finite, non-negative"),
+        (np.where(rows[1] == 0, 1.0, 0.0), "sample_weight must not be 0 for all rows of an action"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            ReplicableFittedQ(features, 2).fit(*rows, sample_weight=weight)
