@@ -20,7 +20,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 	then echo $$p; break; fi; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup book notebook try serve pdf zip slides assignments test lint bench mutants lock clean
+.PHONY: help setup book notebook try lab serve pdf zip slides student assignments grade test lint bench mutants lock clean
 
 help: ## show this list
 	@echo "Replicable RL: book and package. Commands:"
@@ -57,6 +57,11 @@ try: $(READY) ## run a changed notebook, past failed assertions: make try NAME=0
 	@$(PY) tools/run_notebooks.py $(NAME) --scale $(SCALE) --try
 	@echo "==> Done: the executed notebook is in _build/tried/, and chapters/ stays as it was"
 
+lab: $(READY) ## open the chapters' sources as notebooks in JupyterLab: make lab NAME=03
+	@test -z "$(NAME)" || test -f "$(firstword $(wildcard notebooks/$(NAME)*.md))" || { \
+	  echo "error: no file of notebooks/ begins with $(NAME)" >&2; exit 1; }
+	@JUPYTER_CONFIG_PATH="$(CURDIR)/tools/jupyter" $(PY) -m jupyterlab $(if $(NAME),$(firstword $(wildcard notebooks/$(NAME)*.md)),notebooks)
+
 serve: $(READY) ## show the built site at http://localhost:8000
 	@test -f _build/html/index.html || { echo "error: there is no site yet; run 'make book' first" >&2; exit 1; }
 	@$(PY) -c 'import socketserver as s; s.TCPServer.allow_reuse_address = True; s.TCPServer(("127.0.0.1", $(PORT)), None)' \
@@ -78,8 +83,15 @@ slides: $(READY) ## make the lecture slides in _build/slides from the executed n
 	@$(PY) tools/run_notebooks.py --scale $(SCALE) --jobs $(JOBS)
 	@$(PY) tools/build_slides.py
 
+student: $(READY) ## make chapters without solutions in _build/student, to hand out (NAME=03: one)
+	@$(PY) tools/build_student.py $(NAME)
+
 assignments: $(READY) ## make the graded assignments in _build/assignments
 	@$(PY) tools/build_assignments.py
+
+grade: $(READY) ## grade a folder of submissions: make grade NAME=1 FROM=submissions
+	@test -n "$(NAME)" && test -n "$(FROM)" || { echo "error: say which, as in: make grade NAME=1 FROM=submissions" >&2; exit 1; }
+	@$(PY) tools/grade_submissions.py $(NAME) $(FROM)
 
 test: $(READY) ## run the tests with branch coverage
 	@echo "==> Running the tests"

@@ -116,8 +116,8 @@ def _as_default(name, value: Any, default):
         fits = isinstance(value, bool)
     elif isinstance(default, int | float):
         fits = number or value is None
-        if isinstance(default, float) and number:
-            value = float(value)
+        if isinstance(default, float):
+            value = float(value) if isinstance(value, int) and number else value
         elif isinstance(value, float) and value.is_integer():
             value = int(value)
     else:

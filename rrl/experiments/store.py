@@ -8,11 +8,11 @@ Records are only ever added: written beside, flushed to disk, then given their n
 from __future__ import annotations
 
 import contextlib
+import copy
 import datetime
 import functools
 import multiprocessing
 import os
-import pickle
 import sys
 import time
 import uuid
@@ -277,10 +277,12 @@ def _work(folder, units, function, batch, more):
 def _sendable(error):
     """The error, or its words where it would not survive the way to the process that asked, and the pool with it."""
     if multiprocessing.parent_process() is not None:
+        words = RuntimeError(f"{type(error).__name__}: {error}")
         try:
-            pickle.loads(pickle.dumps(error))
+            copy.deepcopy(error)  # takes it apart and makes it anew, as the way does
         except Exception:
-            return RuntimeError(f"{type(error).__name__}: {error}")
+            return words
+        return words if "<locals>" in type(error).__qualname__ else error
     return error
 
 

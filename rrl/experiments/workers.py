@@ -6,7 +6,6 @@ import contextlib
 import ctypes
 import multiprocessing
 import os
-import pickle
 import signal
 import threading
 from typing import TYPE_CHECKING
@@ -36,7 +35,7 @@ def portable(function: Any) -> Any:
 
     wrapped = wrap_non_picklable_objects(function)
     try:
-        pickle.dumps(wrapped)
+        wrapped.__reduce__()
     except Exception as error:
         name = getattr(function, "__qualname__", None) or repr(function)
         raise TypeError(

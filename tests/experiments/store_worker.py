@@ -38,9 +38,15 @@ class Stubborn(Exception):
 
 
 def stubborn(unit):
-    """The second unit fails in a way that cannot be sent."""
+    """Two units fail in ways that cannot be sent."""
+
+    class Local(Exception):
+        pass
+
     if unit["n"] == 1:
         raise Stubborn("three", "words", "of it")
+    if unit["n"] == 2:
+        raise Local("known here only")
     return {}
 
 

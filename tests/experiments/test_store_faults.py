@@ -292,10 +292,12 @@ def test_one_failing_unit_of_many_leaves_the_others_done(jobs, tmp_path):
 
 def test_an_error_that_cannot_travel_is_told_in_words(tmp_path):
     """Unpickled in the parent, it would break the pool, and the word would be of a killed worker."""
-    units = store_worker.units(3)
-    with pytest.raises(RuntimeError, match="Stubborn: three words of it") as caught:
+    units = store_worker.units(4)
+    with pytest.raises(RuntimeError) as caught:
         RunStore(tmp_path).run(units, store_worker.stubborn, jobs=2, progress=False)
-    assert caught.value.__notes__[0].startswith("unit ") and len(RunStore(tmp_path).records()) == 2
+    said = f"{caught.value} {' '.join(caught.value.__notes__)}"
+    assert "Stubborn: three words of it" in said and "Local: known here only" in said
+    assert RunStore(tmp_path).todo(units) == units[1:3] and caught.value.__notes__[0].startswith("unit ")
 
 
 def test_a_function_of_a_cell_goes_to_other_processes(tmp_path):

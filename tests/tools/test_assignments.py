@@ -1,5 +1,6 @@
 """Graded assignments: nothing leaks to students, solutions score everything, an empty file scores nothing."""
 
+import csv
 import json
 import os
 import re
@@ -10,6 +11,7 @@ import zipfile
 from pathlib import Path
 
 import build_assignments
+import grade_submissions
 import pytest
 import yaml
 
@@ -114,6 +116,65 @@ def test_the_guide_s_grading_commands_work_in_an_empty_folder(tmp_path):
     subprocess.run(["bash", "-ec", commands], cwd=tmp_path, env=environment, check=True, capture_output=True)
     scores = json.loads((tmp_path / "graded" / "results.json").read_text(encoding="utf-8"))["tests"]
     assert sum(test["score"] for test in scores if "max_score" in test) == 14
+
+
+def test_a_folder_of_submissions_becomes_one_table(tmp_path, monkeypatch, capsys):
+    """Whatever is handed in: solved, untouched, no notebook at all, one that never ends."""
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setattr(grade_submissions, "ROOT", tmp_path)
+    name, folder = SOURCES[0].stem, tmp_path / "submissions"
+    (folder / "ann").mkdir(parents=True)
+    assert grade_submissions.main(["1", str(folder)]) == 1
+    assert "there is no autograder in" in capsys.readouterr().err
+    made = build_assignments.assign(SOURCES[0], CONFIG, tmp_path / "_build" / "assignments")
+    assert grade_submissions.main(["1", str(folder)]) == grade_submissions.main(["2", str(folder)]) == 1
+    err = capsys.readouterr().err
+    assert "there is no .ipynb or .zip file in" in err and f"0 assignments begin with '2'; there are: {name}" in err
+    shutil.copy(made["instructor"], folder / "ann" / "solved.ipynb")
+    shutil.copy(made["student"] / f"{name}.ipynb", folder / "ben.ipynb")
+    (folder / "cyd.ipynb").write_text('{"cells": [')
+    (folder / ".hidden.ipynb").write_text("no submission")
+    assert grade_submissions.main(["1", str(folder)]) == 1
+    rows = {row["submission"]: row for row in csv.DictReader((folder / "grades.csv").open())}
+    assert list(rows) == ["ann/solved.ipynb", "ben.ipynb", "cyd.ipynb"]
+    best, empty, broken = rows.values()
+    assert [float(best[key]) for key in ("q1", "q2", "q3", "q4", "total", "possible")] == [3, 3, 4, 4, 14, 14]
+    assert [float(empty[key]) for key in ("q1", "total", "possible")] == [0, 0, 14] and not best["error"]
+    assert "does not appear to be JSON" in broken["error"] and broken["q1"] == ""
+    assert capsys.readouterr().out.endswith("grades.csv; 1 could not be graded\n")
+    assert grade_submissions.grade(folder / "ben.ipynb", made["autograder"], 0.5)[2] == "ran longer than 0.5 s"
+
+
+def test_the_guide_s_commands_for_students_find_what_they_name(tmp_path):
+    """In the folder that is handed out: one wheel for the pattern, and the notebook."""
+    wheel = build_assignments.make_wheel(ROOT, tmp_path)
+    folder = build_assignments.assign(SOURCES[0], CONFIG, tmp_path / "made", wheel)["student"]
+    guide = (ROOT / "book" / "teaching.md").read_text(encoding="utf-8")
+    (block,) = [text for text in re.findall(r"^```console\n(.*?)^```", guide, re.M | re.S) if "otter-grader" in text]
+    install, start = (line.removeprefix("$ ") for line in block.splitlines())
+    *_, pattern = install.split()
+    assert [path.name for path in folder.glob(pattern)] == [wheel.name] and (folder / start.split()[-1]).is_file()
+    install = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--no-index",
+        "--target",
+        tmp_path / "site",
+    ]
+    subprocess.run([*install, *folder.glob(pattern)], check=True)
+    assert (tmp_path / "site" / "rrl" / "__init__.py").is_file()
+
+
+def test_make_grade_says_what_it_needs():
+    def make(*words):
+        return subprocess.run(["make", "--dry-run", "grade", *words], cwd=ROOT, capture_output=True, text=True).stdout
+
+    assert "tools/grade_submissions.py 1 handed_in" in make("NAME=1", "FROM=handed_in")
+    assert "as in: make grade NAME=1 FROM=submissions" in make()
 
 
 def test_without_otter_the_extra_is_named(monkeypatch, tmp_path):

@@ -1,6 +1,11 @@
 """Chapters for a class: no solution is left in them, every exercise has a cell, and the other cells run."""
 
+import importlib.util
+import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import build_student
@@ -146,3 +151,26 @@ def test_the_command_names_what_it_cannot_make(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(build_student, "make_wheel", lambda root, folder: folder / "x.whl")
     assert build_student.main([]) == 1
     assert capsys.readouterr().err == "error: 01_x.md: exercises and solutions do not go in pairs: ex-b, ex-c\n"
+
+
+def test_jupyterlab_opens_the_sources_as_notebooks(tmp_path):
+    """What make lab sets: Jupyter's server reads the folder's setting, and Jupytext its sources."""
+    made = subprocess.run(["make", "--dry-run", "lab", "NAME=03"], cwd=ROOT, capture_output=True, text=True).stdout
+    assert f'JUPYTER_CONFIG_PATH="{ROOT}/tools/jupyter"' in made and made.rstrip().endswith("notebooks/03_ridge.md")
+    setting = json.loads((ROOT / "tools/jupyter/labconfig/default_setting_overrides.json").read_text(encoding="utf-8"))
+    assert setting == {"@jupyterlab/docmanager-extension:plugin": {"defaultViewers": {"markdown": "Jupytext Notebook"}}}
+    pytest.importorskip("jupyterlab", reason="the extra 'lab' is not installed")
+    code = (
+        "import pathlib, sys\nfrom jupyterlab_server.settings_utils import _get_overrides, get_settings\n"
+        "schemas, empty = str(next(pathlib.Path(sys.argv[1]).glob('**/lab/schemas'))), sys.argv[2]\n"
+        "name = '@jupyterlab/docmanager-extension:plugin'\n"
+        "overrides, _ = _get_overrides(empty)\n"
+        "found, _ = get_settings(empty, schemas, empty, schema_name=name, overrides=overrides)\n"
+        "print(found['schema']['properties']['defaultViewers']['default'])"
+    )
+    share = Path(importlib.util.find_spec("jupyterlab").origin).parents[1]
+    share = share / "share" if (share / "share").is_dir() else Path(sys.prefix) / "share"
+    environment = os.environ | {"JUPYTER_CONFIG_PATH": str(ROOT / "tools" / "jupyter")}
+    command = [sys.executable, "-c", code, str(share), str(tmp_path)]
+    ran = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert ran.stdout == "{'markdown': 'Jupytext Notebook'}\n", ran.stderr
