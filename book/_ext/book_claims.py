@@ -122,21 +122,59 @@ def short_title(chapter):
     return f"chapter {int(number)}" if number.isdigit() else f"appendix {number}"
 
 
+def chip(erratum):
+    """The kind of an erratum as a small label."""
+    return nodes.inline("", erratum["kind"], classes=["erratum-kind", erratum["kind"].replace(" ", "-")])
+
+
+def place(erratum):
+    """Where an erratum stands in the paper."""
+    return nodes.inline("", erratum["where"], classes=["erratum-where"])
+
+
 class ErrataDirective(SphinxDirective):
-    """The table of all errata of one kind."""
+    """The errata of one kind, or "all", as a table; or "source", where each stands in the paper's LaTeX."""
 
     required_arguments = 1
     final_argument_whitespace = True
 
     def run(self):
-        rows = [entry for entry in read_errata(ROOT) if entry["kind"] == self.arguments[0]]
-        if not rows:
-            raise self.error(f"no erratum is of kind {self.arguments[0]!r}")
-        lines = ["| | Printed | Meant | What survives |", "|---|---|---|---|"]
-        for one in rows:
-            link = f"{{ref}}`{one['number']} <{one['number'].lower()}>`"
-            lines.append(f"| {link} | {one['printed']} | {one['meant']} | {one['survives']} |")
-        return self.parse_text_to_nodes("\n".join(lines))
+        wanted = self.arguments[0]
+        found = [entry for entry in read_errata(ROOT) if wanted in ("all", "source", entry["kind"])]
+        if not found:
+            raise self.error(f"no erratum is of kind {wanted!r}")
+        if wanted == "source":
+            heads = ("Erratum", "Place", "The paper's LaTeX")
+            rows = [[self.link(one), one["where"], [nodes.literal("", one["source"])]] for one in found]
+        else:
+            heads, rows = ("Erratum", "What is printed", "What is meant", "What survives"), []
+            for one in found:
+                kind = nodes.paragraph("", "", chip(one))
+                printed, meant, survives = (self.text(one[name]) for name in ("printed", "meant", "survives"))
+                where = nodes.paragraph("", "", place(one))
+                cells = [[*self.link(one), kind], [where, *printed], meant, survives]
+                rows.append(row(cells, classes=[f"kind-{one['kind'].replace(' ', '-')}"]))
+        return [table(heads, rows, classes=["cards", "errata", f"errata-{wanted.replace(' ', '-')}"])]
+
+    def text(self, words):
+        """A paragraph of MyST."""
+        return [nodes.paragraph("", "", *self.parse_inline(words)[0])]
+
+    def link(self, erratum):
+        """The number of an erratum, which leads to its section."""
+        return self.text(f"{{ref}}`{erratum['number']} <{erratum['number'].lower()}>`")
+
+
+class ErratumDirective(SphinxDirective):
+    """Under the heading of an erratum: its kind, and its place in the paper."""
+
+    required_arguments = 1
+
+    def run(self):
+        found = [entry for entry in read_errata(ROOT) if entry["number"] == self.arguments[0]]
+        if not found:
+            raise self.error(f"there is no erratum {self.arguments[0]}")
+        return [nodes.paragraph("", "", chip(found[0]), nodes.Text(" "), place(found[0]), classes=["erratum-head"])]
 
 
 class FrameItems(SphinxPostTransform):
@@ -182,5 +220,6 @@ def setup(app):
     """Register with Sphinx."""
     app.add_directive("rrl-claims", ClaimsDirective)
     app.add_directive("rrl-errata", ErrataDirective)
+    app.add_directive("rrl-erratum", ErratumDirective)
     app.add_post_transform(FrameItems)
     app.add_css_file("claims.css")

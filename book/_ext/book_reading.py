@@ -46,14 +46,17 @@ class QuestionDirective(SphinxDirective):
             raise self.error("a question has lines 'right: answer | why' and 'wrong: answer | why', and a right one")
         name = f"question-{self.env.new_serialno('question')}"
         parts = [raw(f'<fieldset class="question" id="{name}"><legend>')]
-        parts += [*self.parse_inline(self.arguments[0], lineno=self.lineno)[0], raw("</legend>")]
+        parts += [self.text(self.arguments[0]), raw("</legend>")]
         for place, (_, verdict, answer, why) in enumerate((a[0], a[1], a[2], a[3]) for a in answers):
             chosen = f'<label class="{verdict}"><input type="radio" name="{name}" value="{place}"><span>'
-            parts += [raw(chosen), *self.parse_inline(answer, lineno=self.lineno)[0], raw("</span></label>")]
-            parts += [raw(f'<p class="why {verdict}">'), *self.parse_inline(why, lineno=self.lineno)[0], raw("</p>")]
-        # Inline nodes between raw ones need a paragraph that writes no tag of its own.
+            parts += [raw(chosen), self.text(answer), raw("</span></label>")]
+            parts += [raw(f'<p class="why {verdict}">'), self.text(why), raw("</p>")]
         box = nodes.container("", *parts, raw("</fieldset>"), classes=["question-box"])
         return [box]
+
+    def text(self, words):
+        """A line of MyST; a link in it needs a parent that holds text."""
+        return nodes.inline("", "", *self.parse_inline(words, lineno=self.lineno)[0])
 
 
 class PrintedDirective(SphinxDirective):

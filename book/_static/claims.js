@@ -1,7 +1,8 @@
-// The claim map's filters. Without this script the page is the whole table.
+// The filters of the claim map and of the errata. Without this script the page is the whole table.
 "use strict";
 
-for (const table of document.querySelectorAll("table.claims")) {
+for (const table of document.querySelectorAll("table:is(.claims, .errata-all)")) {
+  const [title, noun] = table.matches(".claims") ? ["the claim map", "items"] : ["the errata", "errata"];
   const rows = [...table.querySelectorAll("tbody tr")];
   const parts = (row, prefix) =>
     [...row.classList].filter((name) => name.startsWith(prefix)).map((name) => name.slice(prefix.length));
@@ -14,15 +15,15 @@ for (const table of document.querySelectorAll("table.claims")) {
     return (/^\d+$/.test(number) ? `chapter ${Number(number)}` : `appendix ${number}`);
   };
   const columns = [
-    ["Kind", (row) => parts(row, "kind-"), (value) => kinds[value]],
+    ["Kind", (row) => parts(row, "kind-"), (value) => kinds[value] ?? value.replaceAll("-", " ")],
     ["Status", (row) => parts(row, "status-"), (value) => value.replaceAll("-", " ")],
     ["Chapter", (row) => parts(row, "in-"), chapter],
-  ];
+  ].filter(([, value]) => rows.some((row) => value(row).length));
 
   const form = document.createElement("form");
   form.className = "claims-filter";
   form.setAttribute("role", "search");
-  form.setAttribute("aria-label", "Filter the claim map");
+  form.setAttribute("aria-label", `Filter ${title}`);
   const add = (name, control) => {
     const label = document.createElement("label");
     label.append(name, control);
@@ -53,7 +54,7 @@ for (const table of document.querySelectorAll("table.claims")) {
       row.hidden = !fits;
       shown += fits;
     });
-    count.textContent = `${shown} of ${rows.length} items`;
+    count.textContent = `${shown} of ${rows.length} ${noun}`;
   };
   form.addEventListener("input", apply);
   globalThis.announce?.(form, () => count.textContent);

@@ -10,6 +10,9 @@ import re
 from numbers import Integral, Real
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from .._checks import check_integer
 from .._extras import missing
 from ..replicability import clopper_pearson
 
@@ -17,7 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-__all__ = ["number", "power_of_ten", "share_with_limits", "table"]
+    from numpy.typing import ArrayLike
+
+__all__ = ["bootstrap_limits", "number", "power_of_ten", "share_with_limits", "table"]
 
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 #: Numbers from here to there are written out; smaller and larger ones are a × 10ᵇ.
@@ -151,6 +156,57 @@ def share_with_limits(count: int, trials: int, confidence: float = 0.95) -> str:
     low, high = clopper_pearson(count, trials, confidence)
     share, low, high = (_percent(x) for x in (count / trials, low, high))
     return f"{share} ({low} to {high})"
+
+
+def bootstrap_limits(
+    values: ArrayLike, confidence: float = 0.95, *, n_resamples: int = 4000, seed: int = 0
+) -> tuple[Any, Any]:
+    """Percentile limits of the bootstrap for a mean over draws; they never leave the range of the values.
+
+    With few draws they cover the mean somewhat less often than they say: about 90% with ten.
+
+    Parameters
+    ----------
+    values : array_like, shape (K, ...)
+        Finite, one entry for each of at least two draws on the first axis.
+    confidence : float, default=0.95
+        Share of the resampled means between the limits.
+    n_resamples : int, default=4000
+        How often K draws are drawn from the K, with replacement.
+    seed : int, default=0
+        Of the resampling.
+
+    Returns
+    -------
+    low, high : float or ndarray, shape (...)
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two draws, a value is not finite, or `confidence` does not lie in (0, 1).
+
+    Examples
+    --------
+    >>> from rrl.book.numbers import bootstrap_limits
+    >>> low, high = bootstrap_limits([0.2, 0.9, 1.0, 1.0, 1.0])
+    >>> 0.2 < low < 0.82 < high <= 1
+    True
+    """
+    values = np.asarray(values, dtype=np.float64)
+    if values.ndim == 0 or len(values) < 2:
+        raise ValueError(f"values must hold at least two draws, got shape {values.shape}")
+    if not np.isfinite(values).all():
+        raise ValueError("values must be finite, got NaN or infinity")
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must lie in (0, 1), got {confidence!r}")
+    check_integer(1, n_resamples=n_resamples)
+    check_integer(0, seed=seed)
+    n = len(values)
+    counts = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=n_resamples)
+    means = np.tensordot(counts, values, axes=1) / n
+    low, high = np.quantile(means, [(1 - confidence) / 2, (1 + confidence) / 2], axis=0)
+    # Sums in floating point may leave the range by a rounding error.
+    return tuple(np.clip(limit, values.min(axis=0), values.max(axis=0))[()] for limit in (low, high))
 
 
 def _percent(share):

@@ -93,7 +93,7 @@ def test_the_list_has_every_item_of_the_paper():
 # The map of this book
 
 FIELDS = {"label", "item", "title", "statement", "chapter", "functions", "tests", "status"}
-ERRATUM_FIELDS = ("number", "title", "kind", "printed", "meant", "survives")
+ERRATUM_FIELDS = ("number", "title", "kind", "where", "source", "printed", "meant", "survives")
 
 
 def read_items(root):
@@ -274,6 +274,8 @@ ERRATUM = {
     "printed": "$\\alpha$",
     "meant": "$\\alpha/2$",
     "survives": "all",
+    "where": "Lemma 2.1",
+    "source": "\\alpha",
 }
 
 
@@ -388,13 +390,24 @@ def test_each_fault_of_an_erratum_is_found(small, errata, fault):
     assert found == [] if fault is None else fault in found
 
 
-def test_every_kind_has_its_errata_and_its_table_in_chapter_13():
-    kinds = [erratum["kind"] for erratum in book_claims.read_errata(ROOT)]
+def test_the_table_of_chapter_13_has_every_kind_and_its_sections_follow_it():
+    errata = book_claims.read_errata(ROOT)
+    kinds = [erratum["kind"] for erratum in errata]
     assert len(kinds) == 24 and set(kinds) == set(KINDS)
     page = (ROOT / "notebooks" / "13_errata.md").read_text(encoding="utf-8")
-    assert re.findall(r"^```\{rrl-errata\} (.+)$", page, re.M) == list(KINDS)
-    titles = {erratum["number"]: erratum["title"] for erratum in book_claims.read_errata(ROOT)}
-    assert dict(re.findall(r"^### (E\d+): (.+)$", page, re.M)) == titles
+    assert re.findall(r"^```\{rrl-errata\} (.+)$", page, re.M) == ["all", "source"]
+    assert all(f"- **{kind}**: " in page for kind in KINDS)
+    titles = [(erratum["number"], erratum["title"]) for erratum in errata]
+    assert re.findall(r"^### (E\d+): (.+)$", page, re.M) == titles
+    assert re.findall(r"^```\{rrl-erratum\} (.+)$", page, re.M) == [number for number, _ in titles]
+
+
+@pytest.mark.skipif(not PAPER.is_file(), reason="the paper's source is not here")
+def test_the_errata_stand_in_the_order_of_the_paper_and_quote_it():
+    tex, place = PAPER.read_text(encoding="utf-8"), 0
+    for erratum in book_claims.read_errata(ROOT):
+        place = tex.find(erratum["source"], place)
+        assert place >= 0, erratum["number"]
 
 
 @pytest.mark.skipif(not PAPER.is_file(), reason="the paper's source is not here")
@@ -447,8 +460,14 @@ ERRATA_PAGE = """# Errata
 ```{rrl-errata} constant
 ```
 
+```{rrl-errata} source
+```
+
 (e1)=
 ## E1: there
+
+```{rrl-erratum} E1
+```
 """
 
 
@@ -507,10 +526,19 @@ def test_the_errata_are_a_table(build):
     row = re.search(r"<tbody>.*?</tbody>", page, re.S)[0]
     assert '<a class="reference internal" href="#e1"><span class="std std-ref">E1</span></a>' in row
     assert r"\(\alpha/2\)" in row and row.count("<tr") == 1
+    assert '<span class="erratum-kind constant">constant</span>' in row and ">Lemma 2.1<" in row
+    source = re.findall(r"<tbody>.*?</tbody>", page, re.S)[1]
+    assert "E1" in source and "<p>Lemma 2.1</p>" in source and r"\alpha" in source
+    head = page[page.index('class="erratum-head"') :]
+    assert head.index("constant") < head.index("Lemma 2.1") < 200
 
 
 def test_a_kind_without_errata_is_a_warning(build):
     assert "no erratum is of kind 'slip'" in build(more="\n```{rrl-errata} slip\n```\n")[2]
+
+
+def test_a_section_of_no_erratum_is_a_warning(build):
+    assert "there is no erratum E2" in build(more="\n```{rrl-erratum} E2\n```\n")[2]
 
 
 def test_an_entry_without_anchor_and_a_contradiction_are_warnings(build):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rrl.book.numbers import number, power_of_ten, share_with_limits, table
+from rrl.book.numbers import bootstrap_limits, number, power_of_ten, share_with_limits, table
 
 LOWERED = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 SHAPE = re.compile(r"(−?)(?:([1-9](?:\.\d+)?)\u00a0×\u00a0)?10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)")
@@ -119,3 +119,51 @@ def test_words_are_no_numbers_and_pandas_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match=r"-rl\[book\]"):
         table([[1]])
+
+
+# Limits of a mean over draws
+
+
+@given(st.lists(st.floats(0, 1), min_size=2, max_size=12), st.integers(0, 5))
+def test_limits_of_shares_stay_between_zero_and_one(values, seed):
+    low, high = bootstrap_limits(values, n_resamples=200, seed=seed)
+    assert min(values) <= low <= high <= max(values)
+
+
+def test_limits_of_two_draws_are_those_of_their_four_resamples():
+    """Means 0, 1/2 and 1 with probabilities 1/4, 1/2 and 1/4: 60% lie at a half, 40% at or beyond the ends."""
+    assert bootstrap_limits([0, 1], 0.4) == (0.5, 0.5)
+    assert bootstrap_limits([0, 1], 0.6) == (0, 1)
+    assert bootstrap_limits([0.25] * 7) == (0.25, 0.25)
+
+
+def test_limits_of_many_draws_are_those_of_the_normal_law(rng):
+    values = rng.exponential(size=(2000, 3))
+    low, high = bootstrap_limits(values)
+    half = 1.96 * values.std(axis=0) / np.sqrt(2000)
+    assert low == pytest.approx(values.mean(axis=0) - half, abs=0.15 * half.min())
+    assert high == pytest.approx(values.mean(axis=0) + half, abs=0.15 * half.min())
+
+
+def test_limits_of_ten_draws_cover_about_as_often_as_the_docstring_says(acceptance):
+    """Uniform draws, 1,000 samples: at 90% coverage the count leaves these limits with probability 1e-6."""
+    samples = np.random.default_rng(5).random((10, 1000))
+    low, high = bootstrap_limits(samples, n_resamples=1000)
+    least, most = acceptance(1000, 0.9)
+    assert least <= ((low <= 0.5) & (high >= 0.5)).sum() <= most
+
+
+@pytest.mark.parametrize(
+    ("values", "more", "message"),
+    [
+        ([1.0], {}, "values must hold at least two draws, got shape"),
+        (1.0, {}, "values must hold at least two draws, got shape"),
+        ([1.0, math.nan], {}, "values must be finite"),
+        ([0, 1], {"confidence": 1}, r"confidence must lie in \(0, 1\), got 1"),
+        ([0, 1], {"n_resamples": 0}, "n_resamples"),
+        ([0, 1], {"seed": -1}, "seed"),
+    ],
+)
+def test_draws_without_limits_are_named(values, more, message):
+    with pytest.raises(ValueError, match=message):
+        bootstrap_limits(values, **more)
