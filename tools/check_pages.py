@@ -13,7 +13,6 @@ from html.parser import HTMLParser
 from urllib.parse import unquote, urljoin, urlsplit
 
 SITE = "http://site.invalid/"
-LARGE = 2 * 2**20
 # A value of a notebook that was not put in its place: MyST leaves the role as it stands, inside a formula for one.
 RAW_GLUE = re.compile(r"\{glue:\w*\}?\S{0,40}|glue:text\S{0,40}")
 # The owner of the repository that Jupyter Book's settings name where a book names none.
@@ -128,14 +127,11 @@ def find_pages(site):
 
 
 def check_files(site, names):
-    """Check the named pages and every style sheet; return the faults and the remarks as lists of texts."""
+    """Check the named pages and every style sheet; return the faults."""
     pages = {name: Page((site / name).read_text(encoding="utf-8")) for name in names}
-    faults, remarks = ([] if pages else [f"no page found in {site}"]), []
+    faults = [] if pages else [f"no page found in {site}"]
     for name, page in pages.items():
         here = urljoin(SITE, name)
-        size = (site / name).stat().st_size
-        if size > LARGE:
-            remarks.append(f"{name}: {size / 2**20:.1f} MB of HTML")
         for address in page.links + [fetch for fetch in page.fetches if not is_external(fetch)]:
             parts = urlsplit(urljoin(here, address))
             if is_external(address) or parts.scheme != "http":
@@ -160,7 +156,7 @@ def check_files(site, names):
         for address in style_fetches(path.read_text(encoding="utf-8", errors="replace")):
             if is_external(address):
                 faults.append(f"{path.relative_to(site).as_posix()}: external request {address}")
-    return faults, remarks
+    return faults
 
 
 @contextlib.contextmanager
@@ -235,17 +231,16 @@ def check_in_browser(site, chromium, names):
 def check(site, browser="auto"):
     """Check a site and print what was found; return the number of faults."""
     names = find_pages(site)
-    faults, remarks = check_files(site, names)
+    faults = check_files(site, names)
     chromium = find_chromium() if browser != "skip" else None
     if chromium:
         faults += check_in_browser(site, chromium, names)
     elif browser == "required":
         faults.append("no Chromium found, and the browser checks are required")
     else:
-        remarks.append("browser checks skipped (no Chromium used): formulas and scripts were not looked at")
+        print("  note: browser checks skipped (no Chromium used): formulas and scripts were not looked at")
     faults = list(dict.fromkeys(faults))
-    for label, texts in (("note", remarks), ("fault", faults)):
-        for text in texts:
-            print(f"  {label}: {text}")
+    for text in faults:
+        print(f"  fault: {text}")
     print(f"Page checks: {len(faults)} faults in {len(names)} pages" + (f", opened in {chromium}" if chromium else ""))
     return len(faults)

@@ -1,14 +1,11 @@
-"""The book's own Sphinx glue: run tables, the paper's numbers in references, no network."""
+"""The book's own Sphinx glue: the paper's numbers in references, the repository, no network; it sets up the others."""
 
-import importlib.metadata
-import json
 import os
 import re
 import subprocess
 
-from book_nodes import ROOT, table
+from book_nodes import ROOT
 from docutils import nodes
-from sphinx.util.docutils import SphinxDirective
 from sphinx_proof.domain import ProofDomain
 
 # Holds the sources and the executed notebooks, which the main branch does not keep; the book's workflow makes it.
@@ -27,32 +24,6 @@ class PaperProofDomain(ProofDomain):
             number = re.sub(r"^[a-z]+-", "", target).replace("-", ".").upper()
             reference.children = [nodes.Text(f"{entry['realtype'].title()} {number}")]
         return reference
-
-
-class RunsDirective(SphinxDirective):
-    """A table of the notebooks' last runs: scale, seconds, date."""
-
-    def run(self):
-        rows = []
-        for path in sorted((ROOT / "chapters" / ".runs").glob("*.json")):
-            record = json.loads(path.read_text(encoding="utf-8"))
-            rows.append([path.stem, record["scale"], f"{record['seconds']:.1f}", record["finished"], record["python"]])
-        return [table(["Notebook", "Scale", "Seconds", "Finished", "Python"], rows)]
-
-
-class VersionsDirective(SphinxDirective):
-    """A table of the versions of the named distributions in the environment that built the book."""
-
-    has_content = True
-
-    def run(self):
-        rows = []
-        for name in " ".join(self.content).split():
-            try:
-                rows.append([name, importlib.metadata.version(name)])
-            except importlib.metadata.PackageNotFoundError:
-                rows.append([name, "not installed"])
-        return [table(["Package", "Version"], rows)]
 
 
 def resolve_public_name(app, env, node, contnode):
@@ -133,15 +104,13 @@ def remove_thebe(app, config):
 def setup(app):
     """Register everything with Sphinx."""
     app.add_domain(PaperProofDomain, override=True)
-    app.add_directive("rrl-runs", RunsDirective)
-    app.add_directive("rrl-versions", VersionsDirective)
     app.connect("config-inited", set_repository)
     app.connect("config-inited", remove_thebe)
     app.connect("autodoc-skip-member", skip_generated)
     app.connect("autodoc-process-docstring", quote_fitted_names, priority=900)
     app.connect("missing-reference", resolve_public_name)
     app.add_css_file("book.css")
-    app.setup_extension("book_api")
-    app.setup_extension("book_claims")
-    app.setup_extension("book_notation")
-    app.setup_extension("book_pages")
+    for name in ("api", "claims", "notation", "pages", "teaching", "records", "reading", "front"):
+        app.setup_extension(f"book_{name}")
+    for name in ("bibliography", "cards", "head"):
+        app.setup_extension(f"book_{name}")

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from book_benchmarks import KINDS, ROOT, growth_row, ratio_row, run_row, span
+from book_records import KINDS, ROOT, growth_row, ratio_row, run_row, span
 
 RECORDS = sorted((ROOT / "book" / "results" / "benchmarks").glob("*.json"))
 

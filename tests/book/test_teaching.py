@@ -74,7 +74,7 @@ def test_the_decks_need_no_other_server_and_every_figure_has_its_text(book):
     build_slides.build(book, made, "../")
     names = find_pages(made)
     assert len(names) == len(DECKS)
-    faults = [fault for fault in check_files(made, names)[0] if "broken link ../" not in fault]
+    faults = [fault for fault in check_files(made, names) if "broken link ../" not in fault]
     assert not faults
     assert "free of charge" in (made / "reveal" / "LICENSE").read_text(encoding="utf-8")
     assert not (made / "mathjax").exists()

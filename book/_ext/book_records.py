@@ -1,5 +1,6 @@
-"""The page of benchmarks: tables made from the recorded runs in book/results/benchmarks."""
+"""Tables of what was recorded: the notebooks' runs, versions, and the benchmarks in book/results/benchmarks."""
 
+import importlib.metadata
 import json
 
 from book_nodes import ROOT, table
@@ -77,6 +78,34 @@ class BenchmarksDirective(SphinxDirective):
         return [table(header, list(map(list, dict.fromkeys(map(tuple, rows)))))]
 
 
+class RunsDirective(SphinxDirective):
+    """A table of the notebooks' last runs: scale, seconds, date."""
+
+    def run(self):
+        rows = []
+        for path in sorted((ROOT / "chapters" / ".runs").glob("*.json")):
+            record = json.loads(path.read_text(encoding="utf-8"))
+            rows.append([path.stem, record["scale"], f"{record['seconds']:.1f}", record["finished"], record["python"]])
+        return [table(["Notebook", "Scale", "Seconds", "Finished", "Python"], rows)]
+
+
+class VersionsDirective(SphinxDirective):
+    """A table of the versions of the named distributions in the environment that built the book."""
+
+    has_content = True
+
+    def run(self):
+        rows = []
+        for name in " ".join(self.content).split():
+            try:
+                rows.append([name, importlib.metadata.version(name)])
+            except importlib.metadata.PackageNotFoundError:
+                rows.append([name, "not installed"])
+        return [table(["Package", "Version"], rows)]
+
+
 def setup(app):
-    """Register the directive."""
+    """Register the directives."""
+    app.add_directive("rrl-runs", RunsDirective)
+    app.add_directive("rrl-versions", VersionsDirective)
     app.add_directive("rrl-benchmarks", BenchmarksDirective)
