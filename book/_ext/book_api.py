@@ -2,9 +2,7 @@
 
 import ast
 import importlib
-import inspect
 import pkgutil
-import re
 from functools import cache
 
 from book_nodes import ROOT
@@ -78,17 +76,6 @@ def public_names(root=ROOT):
     return [name for name in imported if name in listed]
 
 
-def in_a_line(name):
-    """One sentence of what a public name is or does."""
-    import rrl
-
-    text = inspect.getdoc(getattr(rrl, name)) or ""
-    first = " ".join(text.split("\n\n", 1)[0].split())
-    # Names as code, whatever marks them, and nothing that Markdown would take for its own.
-    plain = re.sub(r"(?::\w+:)?`{1,2}~?([^`]+)`{1,2}", r"`\1`", first)
-    return plain.replace("*", "\\*").replace("|", "\\|")
-
-
 class ApiDirective(SphinxDirective):
     """Document the modules of one page."""
 
@@ -109,13 +96,8 @@ class NamesDirective(SphinxDirective):
     """The table of public names: what each is, in the paper's order."""
 
     def run(self):
-        import rrl
-
-        lines = ["| Name | What it is |", "|-|-|"]
-        for name in public_names():
-            kind = "mod" if inspect.ismodule(getattr(rrl, name)) else "obj"
-            lines.append(f"| {{py:{kind}}}`{name} <rrl.{name}>` | {in_a_line(name)} |")
-        return self.parse_text_to_nodes("\n".join(lines))
+        lines = ["```{eval-rst}", ".. autosummary::", "   :nosignatures:", ""]
+        return self.parse_text_to_nodes("\n".join([*lines, *(f"   ~rrl.{name}" for name in public_names()), "```"]))
 
 
 def setup(app):
