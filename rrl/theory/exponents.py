@@ -326,7 +326,7 @@ def _exploration_ladder():
             batched,
             _exploration(ONE, ratio, batch, moments=4, gradient=True, calls=D * H**2),
             "proved here",
-            "sharper-bonus",
+            "thm-own-explore",
         ),
         Rung(aside, corrected, _exploration(small, ratio), "proved here", "lem-own-ratio"),
         Rung(aside_moments, aside, _exploration(small, ratio, moments=4), "proved here", "prop-own-moment-plan"),
