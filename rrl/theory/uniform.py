@@ -155,9 +155,9 @@ def ridge_plan_uniform(
     >>> from rrl.theory import ridge_plan, ridge_plan_uniform
     >>> for options in ({}, {"n_points": 1000}):
     ...     plan = ridge_plan_uniform(64, 0.1, 0.01, 0.01, 0.1, **options)
-    ...     print(f"{ridge_plan(64, 0.1, 0.01, 0.01, 0.1).n_samples / plan.n_samples:.1f}")
-    2.1
-    7.4
+    ...     print(f"{ridge_plan(64, 0.1, 0.01, 0.01, 0.1).n_samples / plan.n_samples:.4f}")
+    2.0845
+    7.3874
     """
     check_positive(epsilon=epsilon)
     check_probability(rho=rho)
@@ -197,8 +197,8 @@ def second_moment_plan_uniform(d: int, epsilon: float, delta: float, rho: float,
     --------
     >>> from rrl.theory import second_moment_plan, second_moment_plan_uniform
     >>> plan = second_moment_plan_uniform(16, 0.1, 0.01, 0.01)
-    >>> f"{second_moment_plan(16, 0.1, 0.01, 0.01).n_samples / plan.n_samples:.2f}"
-    '2.32'
+    >>> f"{second_moment_plan(16, 0.1, 0.01, 0.01).n_samples / plan.n_samples:.4f}"
+    '2.3189'
     """
     check_positive(epsilon=epsilon)
     check_probability(rho=rho)

@@ -21,7 +21,7 @@ from rrl import (
     r_lsvi,
     theory,
 )
-from rrl.adaptive.lsvi import _looks
+from rrl.adaptive.lsvi import _as_counts, _hoeffding, _looks
 
 schemes = pytest.mark.parametrize("scheme", ["grid", "lattice"])
 ROUND = {"grid": hypergrid_round, "lattice": lattice_round}
@@ -115,6 +115,8 @@ def test_in_one_dimension_both_schemes_are_one(rng):
         ([([0.0], [0.1, 0.2])], "a stage must be a vector and a radius"),
         ([(0.0, 0.1)], "a stage must be a vector"),
         ([([np.nan], 0.1)], "a holds nan"),
+        ([([0.0], 0.1, 0.1)], "stages must be pairs"),
+        ([np.array([0.0, 0.1])], "stages must be pairs"),
     ],
 )
 def test_bad_stages_are_refused_by_name(stages, message):
@@ -226,6 +228,28 @@ def test_ridge_publishes_what_replicable_ridge_does_on_the_rows_drawn(scheme):
     np.testing.assert_allclose(ridge.unrounded_coef_, result.unrounded_coef)
     assert result.n_samples == sum(counts.sum() for _, _, counts in rows) and result.n_stages == len(rows)
     assert len(result.fingerprint()) == 64 and (result.settled or result.n_samples >= result.fixed_samples)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_ridge_without_chance_stops_where_the_formulas_say(seed):
+    """Input 1 and label 1/2 for ever: the Gram matrix is 1, the weight 1 / (2 (1 + penalty)), at every look."""
+    penalty, width, rho = 0.1, 0.02, 0.01
+    rows = (np.ones((1, 1)), [0.5])
+    settings = {"penalty": penalty, "bin_width": width, "rho": rho, "shared_seed": seed}
+    result = adaptive_ridge(lambda n: (*rows, [n]), 1, **settings)
+    weight = 0.5 / (1 + penalty)
+    edge = width / 2 - abs(weight - hypergrid_round([weight], width, shared_seed=seed, key=("ridge", ())).values[0])
+
+    def radius(n, miss):
+        return theory.ridge_gradient_radius(n, miss, penalty, 1.0, 1 / np.sqrt(penalty)) / (1 + penalty)
+
+    # The first look is the smallest of these numbers at which a radius can fit into half a cell.
+    first = next(2**k for k in range(60) if radius(2**k, 0.1 * rho / 2) <= width / 2)
+    last, _ = theory.ridge_last_stage(1, width, rho, penalty)
+    stages = theory.stopping_stages(last, first, rho)
+    sizes = [n for n in stages.sizes if radius(n, stages.miss) < edge] or [stages.sizes[-1]]
+    assert (result.n_samples, result.n_stages) == (sizes[0], stages.sizes.index(sizes[0]) + 1)
+    assert result.unrounded_coef == pytest.approx([weight])
 
 
 def test_single_rows_are_as_good_as_counts():
@@ -350,6 +374,38 @@ def test_draws_one_by_one_and_a_model_as_a_function_do_as_well():
     assert as_function.policy is None and as_function.stage_samples.min() > 1000
 
 
+@schemes
+def test_the_samples_without_stopping_by_hand(scheme):
+    """Two orthogonal pairs, equally often: a weight is half a mean label over 1/2 + penalty; labels in [0, H + 1]."""
+    H, penalty, width, rho = 2, 0.3, 0.5, 0.2
+    run = adaptive_r_lsvi(
+        lambda h, i, n, rng: (rng.random(n), np.zeros((n, 1, 2))),
+        g_optimal_design(np.eye(2)),
+        features=np.eye(2),
+        horizon=H,
+        rho=rho,
+        penalty=penalty,
+        bin_width=width,
+        shared_seed=0,
+        rng=np.random.default_rng(0),
+        scheme=scheme,
+    )
+    spread = (H + 1) * np.sqrt(0.5) / (0.5 + penalty)
+    cut = 2 * spread / width
+    if scheme == "lattice":
+        cut = np.sqrt(2) * spread * theory.cut_rate(2, width, "lattice", "worst")
+    assert run.fixed_samples == pytest.approx((cut / (np.sqrt(2) * rho / H)) ** 2)
+    assert run.unrounded_weights.shape == run.weights.shape == (H, 2)
+    assert (np.linalg.norm(run.unrounded_weights - run.weights, axis=1) <= width / np.sqrt(2)).all()
+
+
+def test_the_radius_of_several_means_and_the_kind_of_counts():
+    # log(2 d / miss) / 2 = 4 for d = 3.
+    assert _hoeffding(3, 6 * math.exp(-8)) == pytest.approx(2)
+    assert _as_counts(np.array([2**63 - 1], object)).dtype == np.int64
+    assert _as_counts(np.array([1, 2**63], object)).tolist() == [1.0, 2.0**63]
+
+
 def test_counts_beyond_int64_are_drawn_in_the_normal_limit():
     mdp, core = small_model()
     settings = SETTINGS | {"bin_width": 1e-5}
@@ -400,4 +456,8 @@ def test_the_last_look_is_enough_for_the_shares_that_whole_counts_have(nu, rho, 
     else:
         assert (1 + 1 / np.sqrt(2)) * cuts <= (1 - early) * rho * (1 + 1e-9)
         assert 2 * miss * (n_looks - 1) == pytest.approx(early * rho)
+        # No look is too early: its region can fit into a cell, but for what whole counts change.
+        radius = 2 * deviation * np.sqrt(total / counts.sum() * np.log(6 / (early * rho / 2)) / 2)
+        largest = radius.max() if scheme == "grid" else np.linalg.norm(radius)
+        assert largest <= 1.5 * theory.cell_inradius(3, width, scheme)
     assert fixed > 0 and (counts >= 1).all()

@@ -299,3 +299,9 @@ def test_probabilities_lie_strictly_inside_the_unit_interval(rho, delta, name):
 def test_the_exact_law_refuses_by_name(differences, width, message):
     with pytest.raises(ValueError, match=message):
         theory.disagreement_probability(differences, width)
+
+
+def test_every_public_function_is_a_formula():
+    """One that takes NumPy's numbers as Python's and names what is beyond a float; the ladder is a list."""
+    functions = {name: getattr(theory, name) for name in theory.__all__ if inspect.isfunction(getattr(theory, name))}
+    assert [name for name, function in functions.items() if inspect.unwrap(function) is function] == ["ladder"]
