@@ -8,6 +8,7 @@ import argparse
 import base64
 import html
 import importlib.util
+import itertools
 import json
 import re
 import shutil
@@ -25,7 +26,7 @@ from pygments.lexers import get_lexer_by_name
 from run_notebooks import write_atomic
 
 ROOT = Path(__file__).resolve().parents[1]
-TEMPLATE = ROOT / "slides" / "deck.html"
+TEMPLATE, HANDOUT = ROOT / "slides" / "deck.html", ROOT / "slides" / "handout.html"
 MATHJAX_LICENCE = ROOT / "book" / "_static" / "mathjax" / "LICENSE"
 REVEAL_FILES = ("dist/reset.css", "dist/reveal.css", "dist/reveal.js", "plugin/notes/notes.js", "LICENSE")
 
@@ -35,12 +36,25 @@ class SlideError(Exception):
 
 
 def read_deck(path):
-    """Read a deck; return its header and the Markdown of its slides."""
+    """Read a deck; return its header and the Markdown of its slides.
+
+    ``Slide: DECK: HEADING`` stands for that slide of another deck, with its notes unless others follow.
+    """
     found = re.match(r"---\n(.*?)\n---\n(.*)", path.read_text(encoding="utf-8"), re.S)
     header = yaml.safe_load(found[1]) if found else {}
     if not found or not {"title", "subtitle", "minutes"} <= header.keys():
         raise SlideError(f"slides/{path.name} needs a header with title, subtitle and minutes")
-    return header, [text.strip() for text in re.split(r"^---$", found[2], flags=re.M)]
+    slides = [text.strip() for text in re.split(r"^---$", found[2], flags=re.M)]
+    return header, [_borrowed(path, text) if text.startswith("Slide: ") else text for text in slides]
+
+
+def _borrowed(path, text):
+    wanted, _, notes = text.partition("\n\nNote:")
+    deck, _, heading = wanted.removeprefix("Slide: ").partition(": ")
+    found = [slide for slide in read_deck(path.with_name(f"{deck}.md"))[1] if slide.startswith(f"## {heading}\n")]
+    if len(found) != 1:
+        raise SlideError(f"slides/{path.name} borrows a slide that slides/{deck}.md does not have: {heading!r}")
+    return f"{found[0].partition(chr(10) + 'Note:')[0]}\nNote:{notes}" if notes else found[0]
 
 
 def find_decks(root):
@@ -49,18 +63,24 @@ def find_decks(root):
 
 
 def read_results(root):
-    """Collect figures (chapter, scale, text, type, data) and numbers of the executed notebooks, by name.
+    """Collect figures (chapter, origin, text, type, data) and numbers of the executed notebooks, by name.
 
     Notebooks of which there is no record were put there by hand, and do not count.
     """
     figures, numbers = {}, {}
     for record in sorted((root / "chapters" / ".runs").glob("*.json")):
-        scale, cells = json.loads(record.read_text(encoding="utf-8"))["scale"], read_cells(root, record.stem)
+        run, cells = json.loads(record.read_text(encoding="utf-8")), read_cells(root, record.stem)
         numbers |= glued(cells)
+        noted = {_name(cells[int(place)]) for place, of in run.get("figures", {}).items() if "runs" in of}
         for name, (kind, data, text) in named_figures(cells).items():
             suffix, content = ("svg", data.encode()) if kind == "image/svg+xml" else ("png", base64.b64decode(data))
-            figures.setdefault(name, (record.stem, scale, text, suffix, content))
+            origin = "recorded runs" if name in noted else f"notebook at {run['scale']} scale"
+            figures.setdefault(name, (record.stem, origin, text, suffix, content))
     return figures, numbers
+
+
+def _name(cell):
+    return cell["metadata"].get("mystnb", {}).get("figure", {}).get("name")
 
 
 def no_number(name, place):
@@ -88,18 +108,48 @@ def slide_id(heading):
 
 
 def crop(svg, part, parts):
-    """One of several equal bands of an SVG figure, counted from the top."""
+    """One row of the panels of a figure by Matplotlib, with the legend above all and the labels below all."""
+    head = re.search(rb'<svg [^>]*\bviewBox="0 0 ([\d.]+) ([\d.]+)"[^>]*>', svg)
+    if head is None:
+        raise SlideError("is no SVG, of which a row could be shown")
+    width, height = map(float, head.groups())
+    patches = re.findall(rb'<g id="axes_\d+">\s*<g id="patch_\d+">\s*<path d="([^"]*)"', svg)
+    ends = [[float(y) for y in re.findall(rb"[ML] [\d.]+ ([\d.]+)", patch)] for patch in patches]
+    rows = sorted({(min(ys), max(ys)) for ys in ends})
+    if len(rows) != parts:
+        raise SlideError(f"has {len(rows)} rows of panels, not {parts}")
+    between = [(above[1] + below[0]) / 2 for above, below in itertools.pairwise(rows)]
+    # Before the first row stands its title, behind the last one the marks of its axis.
+    cuts = [rows[0][0] - 20, *between, rows[-1][1] + 20]
+    y, bands = 0.0, b""
+    for top, bottom in ((0, cuts[0]), (cuts[part - 1], cuts[part]), (cuts[-1], height)):
+        size = f'width="{width:g}" height="{bottom - top:g}" viewBox="0 {top:g} {width:g} {bottom - top:g}"'
+        bands += f'<svg y="{y:g}" {size}><use href="#whole"/></svg>'.encode()
+        y += bottom - top
+    size = f'width="{width:g}pt" height="{y:g}pt" viewBox="0 0 {width:g} {y:g}"'.encode()
+    start = re.sub(rb'(?:width|height|viewBox)="[^"]*"\s*', b"", head[0]).replace(b"<svg ", b"<svg " + size + b" ", 1)
+    whole = svg[head.end() : svg.rindex(b"</svg>")]
+    return svg[: head.start()] + start + b'<defs><g id="whole">' + whole + b"</g></defs>" + bands + b"</svg>"
 
-    def band(match):
-        width, height = map(float, match.groups())
-        box = f"0 {height * (part - 1) / parts:g} {width:g} {height / parts:g}"
-        return f'width="{width:g}pt" height="{height / parts:g}pt" viewBox="{box}"'.encode()
 
-    return re.sub(rb'width="[\d.]+pt" height="[\d.]+pt" viewBox="0 0 ([\d.]+) ([\d.]+)"', band, svg, count=1)
+def aspect(content):
+    """Width of a picture over its height; 1 for one that is not SVG."""
+    found = re.search(rb'viewBox="[\d.]+ [\d.]+ ([\d.]+) ([\d.]+)"', content)
+    return float(found[1]) / float(found[2]) if found else 1.0
+
+
+def is_larger_below(words, ratio):
+    """Whether a picture gets more room below its words than beside them, on a slide of 1280 by 720."""
+    blocks = re.findall(r"<(?:p|li|tr|pre|blockquote)\b.*?</(?:p|li|tr|pre|blockquote)>", words, re.S)
+    lines = sum(-(-len(re.sub(r"<[^>]*>", "", block)) // 76) + 2 * block.count(r"\[") for block in blocks)
+    left = 540 - 40 * lines - 14 * len(blocks)
+    beside, below = min(733, 520 * ratio), min(1184, left * ratio)
+    return below > 1.1 * beside
 
 
 def render_slide(text, figures, site, renderer):
     """Turn the Markdown of one slide into a section; return it with the figures it shows, by file name."""
+    text = re.sub(r"\]\((chapters|book)/(\w+)\)", rf"]({site}\1/\2.html)", text)
     text, _, notes = text.partition("\nNote:")
     shown = {}
 
@@ -107,26 +157,29 @@ def render_slide(text, figures, site, renderer):
         name, part, parts = match.groups()
         if name not in figures:
             raise SlideError(f"no executed notebook has the figure {name!r}")
-        stem, scale, alt, suffix, content = figures[name]
+        stem, origin, alt, suffix, content = figures[name]
         file = f"{name}.{suffix}"
         if part:
-            file, content = f"{name}-{part}.{suffix}", crop(content, int(part), int(parts))
+            try:
+                file, content = f"{name}-{part}.{suffix}", crop(content, int(part), int(parts))
+            except SlideError as error:
+                raise SlideError(f"the figure {name!r} {error}") from None
             alt = f"Part {part} of {parts}. {alt}"
         shown[file] = content
         number = stem.split("_")[0].lstrip("0")
         home = f"Chapter {number}" if number else "Start page"
-        link = f'<a href="{site}chapters/{stem}.html#{name}">{home}</a>, notebook at {scale} scale'
+        link = f'<a href="{site}chapters/{stem}.html#{name}">{home}</a>, {origin}'
         image = f'<img src="figures/{file}" alt="{html.escape(alt)}">'
         return f"<figure>{image}<figcaption>{link}</figcaption></figure>"
 
-    text = re.sub(r"\]\((chapters|book)/(\w+)\)", rf"]({site}\1/\2.html)", text)
     body = renderer.render(re.sub(r"^Answer:", "**Answer.**", text, flags=re.M))
     body = body.replace("<p><strong>Answer.</strong>", '<p class="fragment"><strong>Answer.</strong>')
     body = re.sub(r'<p><img src="([\w-]+)" alt="(?:(\d)/(\d))?" /></p>', figure, body)
     head, found, rest = body.partition("</h2>")
     picture = re.search(r"<figure>.*?</figure>", rest, re.S)
     if picture and (words := rest.replace(picture[0], "").strip()):
-        rest = f'<div class="split"><div>{words}</div>{picture[0]}</div>'
+        layout = "stack" if is_larger_below(words, aspect(next(iter(shown.values())))) else "split"
+        rest = f'<div class="{layout}"><div>{words}</div>{picture[0]}</div>'
     aside = f'<aside class="notes">{renderer.render(notes.strip())}</aside>' if notes else ""
     name = slide_id(re.match(r"(?:## )?(.*)", text.strip())[1])
     return f'<section id="{name}">{head}{found}{rest}{aside}</section>', shown
@@ -143,6 +196,13 @@ def render_deck(header, slides, results, macros, site, mathjax):
     template = Environment(autoescape=True, trim_blocks=True).from_string(TEMPLATE.read_text(encoding="utf-8"))
     style = HtmlFormatter(style="friendly").get_style_defs("code")
     return template.render(header, code_style=style, macros=macros, mathjax=mathjax, sections=sections), shown
+
+
+def render_handout(text, macros, mathjax):
+    """Make the page to print of a page of the book."""
+    title = re.match(r"# (.+)", text)[1]
+    template = Environment(autoescape=True).from_string(HANDOUT.read_text(encoding="utf-8"))
+    return template.render(title=title, macros=macros, mathjax=mathjax, body=make_renderer().render(text))
 
 
 def package_folder(name):
@@ -185,6 +245,9 @@ def build(root, target, site):
         for file, content in shown.items():
             (target / "figures" / file).write_bytes(content)
         write_atomic(target / f"{path.stem}.html", page)
+    handout = root / "book" / "handout.md"
+    if handout.is_file():
+        write_atomic(target / "handout.html", render_handout(handout.read_text(encoding="utf-8"), macros, mathjax))
     return len(decks)
 
 

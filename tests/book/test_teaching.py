@@ -4,6 +4,7 @@ import json
 import re
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import build_slides
 import pytest
@@ -37,24 +38,43 @@ def notebook(folder, name, figures=(), numbers=()):
     (folder / "chapters" / ".runs" / f"{name}.json").write_text('{"scale": "full"}')
 
 
+def panels(rows, columns=2):
+    """A figure as Matplotlib writes it: rows of 60 points with 40 between them, a legend above and labels below."""
+    tops = [50 + 100 * (k // columns) for k in range(rows * columns)]
+    axes = "".join(
+        f'<g id="axes_{k}">\n<g id="patch_{k}">\n<path d="M 9 {y + 60} L 90 {y + 60} L 90 {y} L 9 {y} z"/></g></g>'
+        for k, y in enumerate(tops, 1)
+    )
+    size = f'width="200pt" height="{100 * rows + 50}pt" viewBox="0 0 200 {100 * rows + 50}"'
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {size} version="1.1">{axes}</svg>'
+
+
 @pytest.fixture
 def book(tmp_path):
     """A book whose chapters hold a stand-in for every figure and number that the real decks name."""
+    decks = "\n".join(path.read_text(encoding="utf-8") for path in DECKS)
+    rows = {name: int(n) for n, name in re.findall(r"^!\[\d/(\d)\]\((.*)\)$", decks, re.M)}
     used = [found for path in DECKS for found in NUMBER.findall(path.read_text(encoding="utf-8"))]
     names, formatted = {name for name, _ in used}, {name for name, form in used if form}
     for stem, text in SOURCES.items():
-        figures = [(name, "image/png", PIXEL) for name in re.findall(r"name: (fig-[\w-]+)", text)]
+        named = re.findall(r"name: (fig-[\w-]+)", text)
+        figures = [
+            (name, "image/svg+xml", panels(rows[name])) if name in rows else (name, "image/png", PIXEL)
+            for name in named
+        ]
         known = [name for name in names if re.search(rf"""["']{re.escape(name)}["']""", text)]
         notebook(tmp_path, stem, figures, [(name, 12.5 if name in formatted else "12") for name in known])
     (tmp_path / "slides").symlink_to(ROOT / "slides")
     (tmp_path / "_config.yml").write_text((ROOT / "_config.yml").read_text(encoding="utf-8"), encoding="utf-8")
+    (tmp_path / "book").mkdir()
+    (tmp_path / "book" / "handout.md").symlink_to(ROOT / "book" / "handout.md")
     return tmp_path
 
 
 def executed():
     """Tell whether every figure and number of the decks has been computed on this machine."""
     figures, numbers = read_results(ROOT)
-    text = "".join(path.read_text(encoding="utf-8") for path in DECKS)
+    text = "".join("\n".join(read_deck(path)[1]) for path in DECKS)
     wanted = set(re.findall(r"^!\[[\d/]*\]\((fig-[\w-]+)\)$", text, re.M))
     return wanted <= figures.keys() and {name for name, _ in NUMBER.findall(text)} <= numbers.keys()
 
@@ -73,7 +93,7 @@ def test_the_decks_need_no_other_server_and_every_figure_has_its_text(book):
     made = book / "made"
     build_slides.build(book, made, "../")
     names = find_pages(made)
-    assert len(names) == len(DECKS)
+    assert len(names) == len(DECKS) + 1
     faults = [fault for fault in check_files(made, names) if "broken link ../" not in fault]
     assert not faults
     assert "free of charge" in (made / "reveal" / "LICENSE").read_text(encoding="utf-8")
@@ -92,16 +112,17 @@ def test_every_deck_has_notes_and_no_typed_results():
             assert not re.search(r"\d\.\d", shown), shown
 
 
-def minutes_of(text):
+def minutes_of(slides):
     """Minutes of the rows of a deck's plan, and those that its speaker's notes begin with."""
-    patterns = r"^\| (\d+) \| ", r"^Note:\n(\d+) minutes?\. "
+    text = "\n".join(slides)
+    patterns = r"^\| (\d+) \| ", r"^Note:\n(\d+) minutes?[.:] "
     return [[int(number) for number in re.findall(pattern, text, re.M)] for pattern in patterns]
 
 
 @pytest.mark.parametrize("path", DECKS, ids=lambda path: path.stem)
 def test_the_times_of_a_deck_add_up(path):
-    plan, notes = minutes_of(path.read_text(encoding="utf-8"))
     header, slides = read_deck(path)
+    plan, notes = minutes_of(slides)
     assert sum(notes) == header["minutes"]
     assert not plan or sum(plan) == header["minutes"]
     # The plan and the closing slide take no time of their own.
@@ -128,7 +149,7 @@ def test_a_slide_becomes_what_it_should(tmp_path):
     made = (tmp_path / "chapters" / "03_x.ipynb").read_text()
     (tmp_path / "chapters" / "04_y.ipynb").write_text(made.replace("0.125", "0.5"))
     figures, numbers = read_results(tmp_path)
-    assert figures["fig-a"] == ("03_x", "full", 'A "line" of <text>.', "svg", b"<svg/>")
+    assert figures["fig-a"] == ("03_x", "notebook at full scale", 'A "line" of <text>.', "svg", b"<svg/>")
     assert put_numbers("{glue:text}`share:.1%`, {glue:text}`word`", numbers, no_number) == "12.5%, 7 × 10⁸"
     text = "## Head\n\nWords $a<b$ and [ch](chapters/03_x).\n\n![](fig-a)\n\nAnswer: yes.\nNote:\nSay *it*."
     section, shown = render_slide(text, figures, "../", build_slides.make_renderer())
@@ -146,16 +167,76 @@ def test_a_slide_becomes_what_it_should(tmp_path):
         assert part in section, part
 
 
-def test_a_slide_can_show_one_band_of_a_tall_figure():
-    svg = b'<svg width="72pt" height="90pt" viewBox="0 0 72 90" version="1.1"><rect width="72pt"/></svg>'
-    figures = {"fig-a": ("10_x", "quick", "Three rows.", "svg", svg)}
-    section, shown = render_slide("## Head\n\n![2/3](fig-a)", figures, "../", build_slides.make_renderer())
-    assert 'src="figures/fig-a-2.svg" alt="Part 2 of 3. Three rows."' in section
-    assert shown == {
-        "fig-a-2.svg": svg.replace(
-            b'width="72pt" height="90pt" viewBox="0 0 72 90"', b'width="72pt" height="30pt" viewBox="0 30 72 30"'
+def test_a_slide_can_show_one_row_of_a_tall_figure():
+    """With the legend above all rows and the labels below all, and nothing of the rows beside it."""
+    figures = {"fig-a": ("10_x", "recorded runs", "Three rows.", "svg", panels(3).encode())}
+    for row, (top, bottom) in enumerate([(30, 130), (130, 230), (230, 330)], 1):
+        section, shown = render_slide(f"## Head\n\n![{row}/3](fig-a)", figures, "../", build_slides.make_renderer())
+        assert f'src="figures/fig-a-{row}.svg" alt="Part {row} of 3. Three rows."' in section
+        assert "Chapter 10</a>, recorded runs" in section
+        (content,) = shown.values()
+        tree = ElementTree.fromstring(content)
+        assert tree.get("viewBox") == "0 0 200 150" and content.count(b'id="axes_1"') == 1
+        bands = [(part.get("viewBox"), part.get("y")) for part in tree.iterfind("{*}svg")]
+        assert bands == [("0 0 200 30", "0"), (f"0 {top} 200 {bottom - top}", "30"), ("0 330 200 20", "130")]
+    with pytest.raises(SlideError, match="the figure 'fig-a' has 3 rows of panels, not 5"):
+        render_slide("## Head\n\n![1/5](fig-a)", figures, "../", build_slides.make_renderer())
+    with pytest.raises(SlideError, match="is no SVG"):
+        build_slides.crop(b"PNG", 1, 2)
+
+
+def test_a_picture_stands_where_it_gets_more_room():
+    """On a slide of 1280 by 720: a wide picture below few words, a square one, or one with many words, beside them."""
+    few, many = "<p>Short.</p>", "<li>A line that is rather long, as some are.</li>" * 9
+    assert build_slides.is_larger_below(few, 2.2) and not build_slides.is_larger_below(few, 1.1)
+    assert not build_slides.is_larger_below(many, 2.2)
+    assert build_slides.aspect(b'<svg viewBox="0 0 30.0 20.0">') == 1.5 and build_slides.aspect(b"PNG") == 1.0
+
+
+def test_a_deck_borrows_slides_of_others(tmp_path):
+    head = "---\ntitle: x\nsubtitle: y\nminutes: 5\n---\n"
+    (tmp_path / "a.md").write_text(
+        f"{head}## One\n\nWords.\n\nNote:\n2 minutes. Old.\n---\n## One more\n\nNote:\n3 minutes.\n"
+    )
+    (tmp_path / "b.md").write_text(
+        f"{head}Slide: a: One\n---\nSlide: a: One\n\nNote:\n1 minute. New.\n---\nSlide: a: One more\n"
+    )
+    borrowed = read_deck(tmp_path / "b.md")[1]
+    assert borrowed == [
+        "## One\n\nWords.\n\nNote:\n2 minutes. Old.",
+        "## One\n\nWords.\n\nNote:\n1 minute. New.",
+        "## One more\n\nNote:\n3 minutes.",
+    ]
+    (tmp_path / "b.md").write_text(f"{head}Slide: a: Two\n")
+    with pytest.raises(SlideError, match=r"slides/b\.md borrows a slide that slides/a\.md does not have: 'Two'"):
+        read_deck(tmp_path / "b.md")
+
+
+def test_a_figure_of_recorded_runs_is_called_so(tmp_path):
+    """What the page's notebook ran at quick scale says nothing of runs that it only reads."""
+    notebook(tmp_path, "09_x", [("fig-a", "image/png", PIXEL), ("fig-b", "image/png", PIXEL)])
+    record = {"scale": "quick", "figures": {"1": {"runs": [{"folder": "book/results/x"}]}, "2": {"numpy": "0"}}}
+    (tmp_path / "chapters" / ".runs" / "09_x.json").write_text(json.dumps(record))
+    figures, _ = read_results(tmp_path)
+    assert [figures[name][1] for name in ("fig-a", "fig-b")] == ["recorded runs", "notebook at quick scale"]
+
+
+@browser
+def test_the_handout_is_one_sheet(book):
+    from playwright.sync_api import sync_playwright
+
+    build_slides.build(book, book / "made", "../html/")
+    with served(book / "made") as origin, sync_playwright() as playwright:
+        window = playwright.chromium.launch(
+            executable_path=find_chromium(), args=CHROMIUM_FLAGS, chromium_sandbox=False
         )
-    }
+        tab = window.new_page()
+        tab.goto(f"{origin}handout.html")
+        tab.evaluate("() => MathJax.startup.promise")
+        assert tab.locator(FORMULA_FAULTS).count() == 0 and tab.locator("mjx-container").count() > 20
+        printed = tab.pdf(prefer_css_page_size=True)
+        window.close()
+    assert len(re.findall(rb"/Type\s*/Page\b", printed)) == 1
 
 
 def test_the_command_says_what_is_missing(monkeypatch, tmp_path, capsys):
@@ -170,10 +251,11 @@ def test_the_command_says_what_is_missing(monkeypatch, tmp_path, capsys):
 
 OVERFLOW = """() => Reveal.getSlides().flatMap((slide, i) => {
   Reveal.slide(i, 0, 99);
-  const box = slide.getBoundingClientRect();
+  const box = slide.getBoundingClientRect(), n = document.querySelector(".slide-number").getBoundingClientRect();
   const over = [...slide.querySelectorAll("*")].filter(e => !e.closest("aside") && !e.closest("mjx-container"))
     .map(e => e.getBoundingClientRect())
-    .filter(r => r.width && (r.bottom > box.bottom + 1 || r.right > box.right + 1 || r.top < box.top - 1));
+    .filter(r => r.width && (r.bottom > box.bottom + 1 || r.right > box.right + 1 || r.top < box.top - 1
+      || (r.bottom > n.top && r.top < n.bottom && r.left < n.right && r.right > n.left)));
   return over.length ? [i] : [];
 })"""
 
@@ -295,10 +377,10 @@ def test_the_guide_states_the_rates_that_the_times_use():
 
 def test_the_guide_links_slides_that_there_are():
     named = re.findall(r"\{rrl-slide\}`(\w+): ([^`]+)`", GUIDE)
-    assert len(named) >= 15
+    assert len(named) >= 12
     for stem, heading in named:
-        text = (ROOT / "slides" / f"{stem}.md").read_text(encoding="utf-8")
-        assert re.search(rf"^## {re.escape(heading)}$", text, re.M), heading
+        slides = read_deck(ROOT / "slides" / f"{stem}.md")[1]
+        assert sum(slide.startswith(f"## {heading}\n") for slide in slides) == 1, heading
 
 
 def test_the_guide_has_what_a_lecturer_looks_for():
