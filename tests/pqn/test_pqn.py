@@ -465,7 +465,7 @@ def test_ends_of_text_and_discounts_above_one_are_refused():
         q_lambda_targets(np.ones(2), np.ones(2), 0, np.zeros(2), 0.9, 0.5)
 
 
-@given(st.floats(0, 1), st.floats(0, 1), st.integers(0, 100), st.integers(0, 200))
+@given(st.floats(0, 1), st.floats(0, 1), st.just(0) | st.floats(0.01, 100), st.integers(0, 200) | st.floats(0, 1))
 def test_the_schedule_is_a_line_that_stops_at_its_end_whether_it_falls_or_rises(start, end, duration, step):
     expected = np.interp(step, [0, duration], [start, end]) if duration else end
     assert linear_schedule(start, end, duration, step) == pytest.approx(expected, abs=1e-15)

@@ -185,8 +185,9 @@ def test_bootstrap_against_loops():
     np.testing.assert_allclose(got, want)
     assert got == bootstrap_interval(pairwise, confidence=0.9, n_resamples=500, seed=3)
     assert got != bootstrap_interval(pairwise, confidence=0.9, n_resamples=500, seed=4)
-    with pytest.raises(ValueError, match="confidence"):
-        bootstrap_interval(pairwise, confidence=1.0)
+    for confidence in (-0.5, 0.0, 1.0):
+        with pytest.raises(ValueError, match="confidence"):
+            bootstrap_interval(pairwise, confidence=confidence)
 
 
 def test_report_tells_ties_from_agreement():
