@@ -319,7 +319,7 @@ def _exploration_ladder():
             expected,
             _exploration(ONE, ratio, batch, moments=4, gradient=True),
             "proved here",
-            "ex-D-beta",
+            "thm-own-explore",
         ),
         Rung(
             "and rarely new weights",
