@@ -61,7 +61,9 @@ class LSVIUCBResult:
     def fingerprint(self) -> str:
         """SHA-256 of the codes, or of the policies where nothing was rounded."""
         if self.codes is not None:
-            return fingerprint(list(self.codes))
+            # A code is one of its round's own grid: where weights were kept, the rounds of new ones count too.
+            rare = len(self.switches) < len(self.history["mean_return"]) - 1
+            return fingerprint([*self.codes, self.switches] if rare else list(self.codes))
         if self.policies is None:
             raise ValueError("an unrounded run on an environment has no codes to compare: give bin_widths")
         return fingerprint(self.policies)

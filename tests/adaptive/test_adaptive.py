@@ -22,6 +22,7 @@ from rrl import (
     theory,
 )
 from rrl.adaptive.lsvi import _as_counts, _hoeffding, _looks
+from rrl.adaptive.ridge import _sums
 
 schemes = pytest.mark.parametrize("scheme", ["grid", "lattice"])
 ROUND = {"grid": hypergrid_round, "lattice": lattice_round}
@@ -250,6 +251,17 @@ def test_ridge_without_chance_stops_where_the_formulas_say(seed):
     sizes = [n for n in stages.sizes if radius(n, stages.miss) < edge] or [stages.sizes[-1]]
     assert (result.n_samples, result.n_stages) == (sizes[0], stages.sizes.index(sizes[0]) + 1)
     assert result.unrounded_coef == pytest.approx([weight])
+
+
+def test_counts_that_floats_do_not_hold_are_taken(rng):
+    """Their sum as floats is not the number of rows in about 1% of all draws of this size."""
+    n = 3 * 70001 * 4**18
+    counts = (rng.multinomial(n, rng.dirichlet(np.ones(8))) for _ in range(10**5))
+    odd = next(c for c in counts if c.astype(np.float64).sum() != n)
+    gram, moment = _sums(lambda _: (np.eye(8), np.ones(8), odd), n, 8)
+    assert np.allclose(moment / odd, 1, rtol=1e-15) and np.allclose(gram, np.diag(moment), rtol=1e-15)
+    with pytest.raises(ValueError, match=r"rows, got 1\.44"):
+        _sums(lambda _: (np.eye(8), np.ones(8), np.full(8, n // 8 * (1 + 1e-11))), n, 8)
 
 
 def test_single_rows_are_as_good_as_counts():

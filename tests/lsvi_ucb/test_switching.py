@@ -138,6 +138,22 @@ def test_codes_stay_in_force_until_new_weights():
         assert np.array_equal(result.inverses[t], result.inverses[t - 1]) is not new[t]
 
 
+def test_equal_codes_of_other_rounds_are_no_agreement():
+    """Offsets differ from round to round, so new weights may have the codes of those before them."""
+    mdp = LinearMDP.random(n_states=3, n_actions=2, dim=2, horizon=1, rng=np.random.default_rng(7))
+    settings = {"n_trajectories": 5, "beta": 0.3, "penalty": 1.0, "bin_widths": (2.0, 2.0), "growth": 1.5}
+    labs = [run(mdp, (7, s), **settings, shared_seed=7) for s in range(6)]
+    chance = 0
+    for a in labs:
+        for b in labs:
+            codes = all(np.array_equal(x, y) for x, y in zip(a.codes, b.codes))
+            same = codes and np.array_equal(a.switches, b.switches)
+            assert (a.fingerprint() == b.fingerprint()) == same
+            assert np.array_equal(a.policies, b.policies) or not same
+            chance += codes and not same
+    assert chance > 0
+
+
 def test_an_environment_switches_as_its_linear_mdp_does():
     env, mdp = model(4).as_gymnasium(), model(4)
     features = lambda observation: mdp.features[int(observation)]  # noqa: E731
