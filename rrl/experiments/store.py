@@ -262,7 +262,7 @@ def _work(folder, units, function, batch, more):
             done += 1
     except CannotWrite:
         raise
-    except Exception as caught:
+    except (Exception, SystemExit) as caught:  # a program's own way to stop ends its unit only
         error, left = _sendable(caught), units[done:]
         together = f", and {len(left) - 1} more that were computed with it" if len(left) > 1 else ""
         if left:
@@ -276,8 +276,10 @@ def _work(folder, units, function, batch, more):
 
 def _sendable(error):
     """The error, or its words where it would not survive the way to the process that asked, and the pool with it."""
+    words = RuntimeError(f"{type(error).__name__}: {error}")
+    if isinstance(error, SystemExit):
+        return words
     if multiprocessing.parent_process() is not None:
-        words = RuntimeError(f"{type(error).__name__}: {error}")
         try:
             copy.deepcopy(error)  # takes it apart and makes it anew, as the way does
         except Exception:

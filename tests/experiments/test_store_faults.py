@@ -300,6 +300,14 @@ def test_an_error_that_cannot_travel_is_told_in_words(tmp_path):
     assert RunStore(tmp_path).todo(units) == units[1:3] and caught.value.__notes__[0].startswith("unit ")
 
 
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_function_that_exits_ends_its_unit_only(jobs, tmp_path):
+    units = store_worker.units(3)
+    with pytest.raises(RuntimeError, match="SystemExit: no data"):
+        RunStore(tmp_path).run(units, store_worker.leave, jobs=jobs, progress=False)
+    assert RunStore(tmp_path).todo(units) == units[:1]
+
+
 def test_a_function_of_a_cell_goes_to_other_processes(tmp_path):
     """As a notebook's kernel has it: in a main module without a file, with what it names."""
     code = (
