@@ -283,6 +283,14 @@ def test_no_direction_is_cut_more_often_than_the_worst(d, acceptance, rng):
             assert (codes[0] != codes[1]).any(1).sum() <= acceptance(trials, x)[1]
 
 
+def test_a_difference_in_a_single_entry_is_cut_more_often_than_on_the_grid(acceptance):
+    """The grid cuts it with probability x exactly; the lattice has more, at most 1.16 x; alarm 1e-6 each."""
+    trials, x = 200_000, 0.03
+    a = np.zeros((trials, 16))
+    codes = [lattice_round(b, 1.0, shared_seed=5).codes for b in (a, a + x * np.eye(16)[3])]
+    assert acceptance(trials, x)[1] < (codes[0] != codes[1]).any(1).sum() <= acceptance(trials, 1.16 * x)[1]
+
+
 @pytest.mark.parametrize("d", [2, 5, 16])
 def test_the_error_is_uniform_in_the_cell_whatever_the_estimate(d, rng):
     """Mean square within six standard errors, no correlation with the estimate; the covariance is that of a ball."""

@@ -228,7 +228,8 @@ def lattice_rows(d: int, error: str = "worst") -> float:
     """Rows that the lattice needs for the same rho, over those of the grid.
 
     The distance of two runs falls like 1 / sqrt(N), so this is the square of the ratio of the cut
-    rates: at bin widths of the same worst or the same root mean square error. By worst error it falls
+    rates, in the mean over directions and in the worst one (a difference in a single entry gains
+    nothing), at bin widths of the same worst or the same root mean square error. By worst error it falls
     from 1 at d = 1 towards 0.128; by root mean square error it stays above 0.37.
 
     Parameters

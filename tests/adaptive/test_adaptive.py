@@ -242,7 +242,7 @@ def test_ridge_without_chance_stops_where_the_formulas_say(seed):
     edge = width / 2 - abs(weight - hypergrid_round([weight], width, shared_seed=seed, key=("ridge", ())).values[0])
 
     def radius(n, miss):
-        return theory.ridge_gradient_radius(n, miss, penalty, 1.0, 1 / np.sqrt(penalty)) / (1 + penalty)
+        return theory.ridge_gradient_radius(n, miss, penalty) / (1 + penalty)
 
     # The first look is the smallest of these numbers at which a radius can fit into half a cell.
     first = next(2**k for k in range(60) if radius(2**k, 0.1 * rho / 2) <= width / 2)
