@@ -19,7 +19,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from datetime import UTC, datetime
@@ -31,6 +30,8 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # The package of this checkout, wherever the installed one lies.
 from figure_origins import figure_origins  # noqa: E402
 from notebook_texts import NotebookError, SourceError, explain, fill_in, plain, read_source, tidy  # noqa: E402
+
+from rrl._files import write_durably  # noqa: E402
 
 TOOLS = ("run_notebooks", "notebook_texts", "kernel_start", "figure_origins")
 TRIED = "_build/tried"
@@ -71,14 +72,9 @@ def find_commit(root):
 
 
 def write_atomic(path, text):
-    """Write beside, then rename, so that a reader never meets half a file."""
+    """Write a whole text or none, in a folder that need not be there."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}")
-    try:
-        beside.write_text(text, encoding="utf-8")
-        os.replace(beside, path)
-    finally:
-        beside.unlink(missing_ok=True)
+    write_durably(path, text.encode())
 
 
 def prepare(root, source, parameters, commit="", trying=False):

@@ -4,7 +4,7 @@ from collections import Counter
 from pathlib import Path
 
 import yaml
-from book_nodes import ROOT, raw, row, table, xref
+from book_nodes import ROOT, joined, raw, row, table, xref
 from docutils import nodes
 from notebook_texts import glued, read_cells
 from sphinx.transforms.post_transforms import SphinxPostTransform
@@ -77,37 +77,27 @@ class ClaimsDirective(SphinxDirective):
         """One item; `kinds` has the kind of each erratum."""
         from rrl.book.claims import KINDS
 
-        label, docname = entry["label"], self.env.docname
-        item = nodes.paragraph()
-        if entry["chapter"] not in self.env.found_docs:
-            item += nodes.strong("", entry["item"])
-        elif "anchor" in entry:
-            item += xref("std", "ref", entry["anchor"], entry["item"], docname)
-        else:
-            item += xref("prf", "ref", label, entry["item"], docname)
-        item += nodes.Text(f" ({entry['title']})")
+        label, docname, built = entry["label"], self.env.docname, self.env.found_docs
+
+        def link(kind, target, text, page):
+            return xref(*kind.split(":"), target, text, docname) if page in built else nodes.Text(text)
+
+        anchor = entry.get("anchor")
+        item = link("std:ref" if anchor else "prf:ref", anchor or label, entry["item"], entry["chapter"])
         text, messages = self.parse_inline(entry["statement"])
         status = nodes.paragraph("", "", nodes.inline("", entry["status"], classes=["claim-status"]))
         for kind in KINDS:
             numbers = [number for number in entry.get("errata", []) if kinds[number] == kind]
-            status += nodes.Text(f" {kind}" if numbers else "")
-            for number in numbers:
-                status += nodes.Text(" ")
-                if "chapters/13_errata" in self.env.found_docs:
-                    status += xref("std", "ref", number.lower(), number, docname)
-                else:
-                    status += nodes.Text(number)
-        places = nodes.paragraph(classes=["claim-places"])
+            links = [link("std:ref", number.lower(), number, "chapters/13_errata") for number in numbers]
+            status += joined([nodes.Text(f" {kind}"), *links], " ") if links else []
         pages = sorted({entry["chapter"], *recorded})
-        for chapter in pages:
-            if chapter in self.env.found_docs:
-                places += [xref("std", "doc", f"/{chapter}", short_title(chapter), docname), nodes.Text(", ")]
-        for name in entry["functions"]:
-            places += [xref("py", "obj", name, name.removeprefix("rrl."), docname), nodes.Text(", ")]
-        places.pop()
+        places = [link("std:doc", f"/{page}", short_title(page), page) for page in pages if page in built]
+        places += [xref("py", "obj", name, name.removeprefix("rrl."), docname) for name in entry["functions"]]
         n_tests = f"{len(entry['tests'])} test{'s' * (len(entry['tests']) > 1)}"
         tests = [nodes.paragraph("", "", nodes.literal("", node)) for node in entry["tests"]]
         tests = [raw(f'<details class="claim-tests"><summary>{n_tests}</summary>'), *tests, raw("</details>")]
+        item = nodes.paragraph("", "", item, nodes.Text(f" ({entry['title']})"))
+        places = nodes.paragraph("", "", *joined(places, ", "), classes=["claim-places"])
         cells = ([item], [nodes.paragraph("", "", *text), *messages], [status], [places, *tests])
         classes = [f"kind-{label.split('-')[0]}", "status-" + entry["status"].replace(" ", "-")]
         classes += [f"in-{Path(page).name}" for page in pages]
@@ -203,17 +193,14 @@ class FrameItems(SphinxPostTransform):
 
     def links(self, docname, entry):
         """One line: the errata behind a correction, the code, and the place in the claim map."""
-        line = nodes.paragraph(classes=["statement-foot"])
-        if "chapters/13_errata" in self.env.found_docs:
-            for number in entry.get("errata", ()):
-                line.extend([xref("std", "ref", number.lower(), number, docname), nodes.Text(" · ")])
-        for name in entry["functions"]:
-            line.extend([xref("py", "obj", name, name.removeprefix("rrl."), docname), nodes.Text(" · ")])
+        errata = entry.get("errata", ()) if "chapters/13_errata" in self.env.found_docs else ()
+        parts = [xref("std", "ref", number.lower(), number, docname) for number in errata]
+        parts += [xref("py", "obj", name, name.removeprefix("rrl."), docname) for name in entry["functions"]]
         address = self.app.builder.get_relative_uri(docname, PAGE) + f"#claim-{entry['label']}"
         count = len(entry["tests"])
         text = f"{count} test{'s' * (count > 1)}, and its place in the claim map"
-        line += nodes.reference("", text, refuri=address, internal=True)
-        return line
+        parts.append(nodes.reference("", text, refuri=address, internal=True))
+        return nodes.paragraph("", "", *joined(parts, " · "), classes=["statement-foot"])
 
 
 def setup(app):

@@ -24,6 +24,11 @@ def xref(domain, kind, target, text, docname):
     return node
 
 
+def joined(parts, mark):
+    """Nodes with a mark between them."""
+    return [node for part in parts for node in (nodes.Text(mark), part)][1:]
+
+
 def row(cells, **attributes):
     """A row of a table; a cell is a text, or a list of nodes."""
     parts = ([nodes.paragraph("", cell)] if isinstance(cell, str) else cell for cell in cells)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import yaml
 from book_claims import read_claims
-from book_nodes import ROOT, raw
+from book_nodes import ROOT, joined, raw
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.transforms import SphinxTransform
@@ -101,11 +101,9 @@ def banner(name, record, recorded):
     line += nodes.Text(".")
     if recorded:
         line += nodes.Text(" Figures that rest on recorded runs have a scale of their own: ")
-        for place, label in enumerate(recorded):
-            line += nodes.Text(", " if place else "")
-            options = {"refdomain": "std", "reftype": "numref", "reftarget": label, "refexplicit": False}
-            line += addnodes.pending_xref("", nodes.inline("", label), refwarn=True, **options)
-        line += nodes.Text(".")
+        options = {"refdomain": "std", "reftype": "numref", "refexplicit": False, "refwarn": True}
+        places = [addnodes.pending_xref("", nodes.inline("", x), reftarget=x, **options) for x in recorded]
+        line += [*joined(places, ", "), nodes.Text(".")]
     return line
 
 

@@ -16,7 +16,6 @@ import argparse
 import hashlib
 import io
 import json
-import os
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._files import write_durably
 from ..provenance import provenance
 
 __all__: list[str] = []
@@ -136,10 +136,8 @@ def arrays_of(episodes):
 
 
 def save(path, content):
-    """Write beside the target, then rename; return the file's SHA-256."""
-    beside = path.with_suffix(".part")
-    beside.write_bytes(content)
-    os.replace(beside, path)
+    """Write a file; return its SHA-256."""
+    write_durably(path, content)
     return hashlib.sha256(content).hexdigest()
 
 
