@@ -96,14 +96,15 @@ def mean_rows_bound(sizes: Any, radii: Any, d: int, bin_width: float, scheme: st
     """Bound on the mean number of rows of a run that stops early.
 
     A ball of radius r around an estimate meets another cell with probability at most r times
-    :func:`cell_surface`, over the shared offsets; stage k + 1 is drawn only then.
+    :func:`cell_surface`, over the shared offsets, and so does a cube of half-width r on the grid; stage
+    k + 1 is drawn only then.
 
     Parameters
     ----------
     sizes : sequence of float
         Rows up to the end of each stage.
     radii : sequence of float
-        Radius of each early stage: one less than `sizes`.
+        Radius, or on the grid half-width, of each early stage: one less than `sizes`.
     d : int
         Dimension.
     bin_width : float
