@@ -59,7 +59,7 @@ class LSVIUCBResult:
         return f"LSVIUCBResult(T={len(self.history['mean_return'])}, beta={self.beta:g}, {name})"
 
     def fingerprint(self) -> str:
-        """SHA-256 of the codes, or of the policies where nothing was rounded."""
+        """SHA-256 of the codes, and `switches` where rounds are skipped, or of the policies if nothing was rounded."""
         if self.codes is not None:
             # A code is one of its round's own grid: where weights were kept, the rounds of new ones count too.
             rare = len(self.switches) < len(self.history["mean_return"]) - 1
