@@ -15,7 +15,7 @@ from typing import Any
 
 from .._checks import check_integer
 from .._files import write_durably
-from ..pairs import NO_DRAW, Pair
+from ..pairs import Pair, notes_of
 from ..tradeoff import COLUMNS, scored_pair, summary
 from ._listing import plain
 from .provenance import folder_commit
@@ -219,13 +219,19 @@ def print_results(study, records):
     for record in records:
         groups.setdefault(record_text(_settings(record)), []).append(record)
     for of in groups.values():
-        pairs = [Pair.from_dict(record["result"]["pair"]) for record in of]
+        setting, pairs = _settings(of[0]), [Pair.from_dict(record["result"]["pair"]) for record in of]
         scores = [[v for k, v in record["result"].items() if k.startswith("score_")] for record in of]
-        rows.append(_settings(of[0]) | summary(pairs, scores))
-        if not any(pair.drew for pair in pairs):
-            notes.append(f"note: at {_settings(of[0])}, {NO_DRAW}")
+        found = summary(pairs, scores)
+        shown = {f"{name} (95%)": _with_limits(found, name) for name in ("rho", "score") if name in found}
+        rows.append(setting | {"pairs": found["n_pairs"], "differ": found["n_disagree"]} | shown)
+        notes += [f"note: at {setting}, {note}" for note in notes_of(pairs)]
     _print_table(rows)
     print(*map(plain, notes), sep="\n", end="\n" if notes else "")
+
+
+def _with_limits(found, name):
+    value, low, high = (f"{found[f'{name}{end}']:.3g}" for end in ("", "_low", "_high"))
+    return f"{value} [{low}, {high}]"
 
 
 def _settings(record):
@@ -247,4 +253,4 @@ def _print_table(rows):
 def _cell(value):
     if isinstance(value, float):
         return f"{value:.4g}"
-    return "-" if value is None else f"{value}"[:24]
+    return "-" if value is None else f"{value}"[:32]
