@@ -4,7 +4,6 @@ import ast
 import contextlib
 import itertools
 import json
-import os
 import re
 
 NUMBER = re.compile(r"\{glue:text\}`([\w-]+)(?::([^`]+))?`")
@@ -16,21 +15,6 @@ class NotebookError(Exception):
 
 class SourceError(NotebookError):
     """A source that is no notebook; the others can run."""
-
-
-def plain(name, value):
-    """Turn a parameter into JSON types, or say which one cannot be turned."""
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    if isinstance(value, os.PathLike):
-        return os.fspath(value)
-    if isinstance(value, (list, tuple)):
-        return [plain(name, item) for item in value]
-    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
-        return {key: plain(name, item) for key, item in value.items()}
-    raise TypeError(f"parameter {name} is {value!r} of type {type(value).__name__}, which JSON cannot hold")
 
 
 def read_source(source):
@@ -130,6 +114,12 @@ def read_cells(root, chapter):
     """The cells of an executed chapter; none where it is not executed."""
     path = root / "chapters" / f"{chapter}.ipynb"
     return json.loads(path.read_text(encoding="utf-8"))["cells"] if path.is_file() else []
+
+
+def read_run(root, page):
+    """The runner's record of a chapter; None for other pages."""
+    path = root / "chapters" / ".runs" / f"{page.removeprefix('chapters/')}.json"
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
 
 
 def named_figures(cells):

@@ -12,6 +12,7 @@ import yaml
 from bs4 import BeautifulSoup
 from check_pages import CHROMIUM_FLAGS, find_chromium, served
 from figure_origins import spans
+from notebook_texts import read_run
 from playwright.sync_api import sync_playwright
 from run_notebooks import find_commit
 
@@ -141,8 +142,7 @@ def figures_at_quick_scale(root, pages, articles):
     """Say in words which figures the notebooks made at quick scale."""
     labels = []
     for (_, name, _), (_, article) in zip(pages, articles, strict=True):
-        record = root / "chapters" / ".runs" / f"{name.removeprefix('chapters/')}.json"
-        if record.is_file() and json.loads(record.read_text(encoding="utf-8"))["scale"] == "quick":
+        if (read_run(root, name) or {"scale": ""})["scale"] == "quick":
             captions = article.select(".cell_output figure .caption-number")
             labels += [int(re.sub(r"\D", "", tag.get_text())) for tag in captions]
     if not labels:

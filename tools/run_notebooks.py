@@ -29,9 +29,10 @@ import kernel_start
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # The package of this checkout, wherever the installed one lies.
 from figure_origins import figure_origins  # noqa: E402
-from notebook_texts import NotebookError, SourceError, explain, fill_in, plain, read_source, tidy  # noqa: E402
+from notebook_texts import NotebookError, SourceError, explain, fill_in, read_source, tidy  # noqa: E402
 
 from rrl._files import write_durably  # noqa: E402
+from rrl.experiments.records import canonical  # noqa: E402
 
 TOOLS = ("run_notebooks", "notebook_texts", "kernel_start", "figure_origins")
 TRIED = "_build/tried"
@@ -79,7 +80,7 @@ def write_atomic(path, text):
 
 def prepare(root, source, parameters, commit="", trying=False):
     """Check one notebook before anything runs and return its job."""
-    parameters = {name: plain(name, value) for name, value in parameters.items()}
+    parameters = {name: canonical(value, f"parameter {name}", "keep") for name, value in parameters.items()}
     notebook, defaults = read_source(source)
     unknown = parameters.keys() - defaults.keys()
     if unknown:

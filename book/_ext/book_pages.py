@@ -11,6 +11,7 @@ import yaml
 from book_claims import read_claims
 from book_nodes import ROOT, joined, raw
 from docutils import nodes
+from notebook_texts import read_run
 from sphinx import addnodes
 from sphinx.transforms import SphinxTransform
 from sphinx.util import logging
@@ -31,14 +32,6 @@ if "google.colab" in sys.modules:
     !git clone --quiet --depth 1 {url} /content/rrl
     %cd /content/rrl/notebooks
     %pip install --quiet "/content/rrl[experiments,book]\""""
-
-
-def read_run(root, docname):
-    """Return the runner's record of a chapter, or None for other pages."""
-    path = root / "chapters" / ".runs" / f"{docname.removeprefix('chapters/')}.json"
-    if not docname.startswith("chapters/") or not path.is_file():
-        return None
-    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def repeat_command(name, record):

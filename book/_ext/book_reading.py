@@ -4,9 +4,10 @@ import ast
 import re
 
 from book_nodes import ROOT, raw
-from book_pages import OWN, item_name, read_run
+from book_pages import OWN, item_name
 from docutils import nodes
 from docutils.parsers.rst import directives
+from notebook_texts import read_run
 from sphinx.transforms import SphinxTransform
 from sphinx.util.docutils import SphinxDirective
 from sphinx_proof.nodes import proof_node

@@ -31,7 +31,7 @@ def canonical(value: object, path: str = "value", nonfinite: str = "refuse") -> 
     value : object
     path : str
         How the value is called in error messages.
-    nonfinite : {"refuse", "null"}
+    nonfinite : {"refuse", "null", "keep"}
         What becomes of NaN and infinities: they have no canonical JSON.
 
     Raises
@@ -51,7 +51,7 @@ def canonical(value: object, path: str = "value", nonfinite: str = "refuse") -> 
     if value is None or isinstance(value, bool | str | int):
         return value
     if isinstance(value, float):
-        if math.isfinite(value):
+        if math.isfinite(value) or nonfinite == "keep":
             return value
         if nonfinite == "null":
             return None

@@ -19,6 +19,7 @@ import jupytext
 import pytest
 import rrl_book
 from check_pages import FORMULA_FAULTS, find_chromium, find_pages, is_redirect, served
+from notebook_texts import read_run
 from sphinx_book_theme.header_buttons import launch
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -114,9 +115,9 @@ def test_the_banner_of_a_quick_page_refers_to_the_figures_of_recorded_runs():
 def test_the_runner_s_records_are_read_for_chapters_only(tmp_path):
     (tmp_path / "chapters" / ".runs").mkdir(parents=True)
     (tmp_path / "chapters" / ".runs" / "03_ridge.json").write_text(json.dumps(RECORD))
-    assert book_pages.read_run(tmp_path, "chapters/03_ridge") == RECORD
-    assert book_pages.read_run(tmp_path, "book/03_ridge") is None
-    assert book_pages.read_run(tmp_path, "chapters/04_core_sets") is None
+    assert read_run(tmp_path, "chapters/03_ridge") == RECORD
+    assert read_run(tmp_path, "book/03_ridge") is None
+    assert read_run(tmp_path, "chapters/04_core_sets") is None
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ import nbformat
 import numpy as np
 import pytest
 import run_notebooks
-from notebook_texts import NotebookError, plain, read_source
-from run_notebooks import is_done, main, prepare, run_all, write_atomic
+from notebook_texts import NotebookError, read_source
+from run_notebooks import canonical, is_done, main, prepare, run_all, write_atomic
 
 ROOT = Path(__file__).resolve().parents[2]
 HEADER = "---\nkernelspec:\n  name: python3\n  display_name: Python 3\n---\n"
@@ -67,7 +67,7 @@ SHOW_CONSTANT = 'exec(open("../rrl/constant.py").read())\nprint("constant", valu
     ],
 )
 def test_parameters_become_plain_json(value, expected):
-    result = plain("p", value)
+    result = canonical(value)
     assert result == expected
     assert json.loads(json.dumps(result)) == expected
     assert type(result) is type(expected)
