@@ -78,7 +78,7 @@ def ucb_plan(
     of what replicability in expectation, the noise of the regressions and that of the trajectories
     need. M T is of order (d^12 H^18 / eps^8 + d^10 H^22 / eps^10) / rho^2.
 
-    With `rare` new weights wait until Lambda has grown by 2 (1 + kappa)^2 somewhere: T is 6 (1 + kappa)^4
+    With `rare` new weights wait until Lambda has grown by 2 (1 + kappa)^2 somewhere: T is 4 (1 + kappa)^4
     times larger, and M T of order (d^10 H^12 / eps^4 + d^8 H^16 / eps^6) / rho^2.
 
     Parameters
@@ -115,7 +115,7 @@ def ucb_plan(
     bias = sqrt(d) * (1 + H)
     width = (1 + NOISE) * bias
     growth = 2 * (1 + kappa) ** 2 if rare else 1.0
-    stale = 3 * (1 + kappa) ** 2 * growth if rare else 1.0
+    stale = 2 * (1 + kappa) ** 2 * growth if rare else 1.0
     T = _rounds(4 * (2 + kappa) ** 2 * stale * (width * H / epsilon) ** 2 * d, d)
     beta, bins = sqrt(1 + kappa) * width, (epsilon / (4 * H * sqrt(d)), 2 * kappa / d)
 

@@ -42,7 +42,7 @@ def test_the_plan_keeps_every_condition_of_the_proof(d, H, epsilon, delta, rho, 
         noise = H / (2 * sqrt(M)) * sqrt(d * log(1 + T / d) + 2 * functions + 2 * log(events * H / delta))
         assert noise + 2 * sqrt(T) * net <= left * (1 + 1e-9)
         # Steps 3 and 4, and 6: the losses add up to epsilon.
-        stale = sqrt(6) * (1 + kappa) ** 2 if rare else 1
+        stale = 2 * (1 + kappa) ** 2 if rare else 1
         bonuses = (covered + plan.beta * sqrt(1 + kappa)) * stale * H * sqrt(d * log2(1 + T / d) / T)
         sampling = (sqrt(H**3) + H) * sqrt(2 * log(events / delta) / (T * M))
         assert bonuses + sampling + 2 * H * rounded_w <= epsilon * (1 + 1e-9)
