@@ -137,6 +137,13 @@ def test_a_new_record_makes_only_those_notebooks_stale_that_read_its_folder(tree
     assert done() == [False, True, False]
 
 
+def test_chapters_name_the_folders_of_results_that_they_read():
+    """The folder above would make them run again for any record of any experiment."""
+    for source in sorted((ROOT / "notebooks").glob("[!.]*.md")):
+        named = re.findall(r"book/results[\w/-]*", source.read_text(encoding="utf-8"))
+        assert all(re.fullmatch(r"book/results/[\w-]+(/.*)?", name) for name in named), (source.name, named)
+
+
 def test_results_that_a_source_does_not_name_are_a_fault(tree, capsys):
     write_atomic(tree / "book" / "results" / "one" / "a.json", "{}")
     add(tree, "01", notebook("from pathlib import Path\nPath('..', 'book', 'results', 'one', 'a.json').read_text()"))
