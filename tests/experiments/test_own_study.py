@@ -113,6 +113,12 @@ def test_all_combinations_each_once_of_the_default_s_kind(here):
     assert len(units()) == 9
 
 
+def test_a_run_may_take_any_setting(here):
+    write(here, "def run(a=1, **others):\n    return {'given': sorted(others)}\n")
+    assert rrl("run", "it.py", "--set", "b=2,3") == 0
+    assert sorted((u["a"], u["b"]) for u in units()) == [(1, 2), (1, 3)]
+
+
 def test_more_values_and_pairs_compute_the_new_ones_only(here, capsys):
     log = "    with open('log', 'a') as log:\n        log.write('x')\n"
     write(here, f"def run(shared_seed, rng, k=2):\n{log}    return int(rng.integers(k))\n")
