@@ -23,7 +23,8 @@ def exponents() -> dict:
     Returns
     -------
     dict
-        ``horizon-printed``, ``-corrected``, ``-sharp``: of H in Theorem 4.1; ``moments-paper``, ``-here``: of d in
+        ``horizon-printed``, ``-corrected``, ``-sharp``: of H in Theorem 4.1, and ``horizon-design`` with least squares
+        on the design in place of ridge regression; ``moments-paper``, ``-here``: of d in
         Theorem 3.3 and in the plan for second moments; ``ridge-paper``, ``-here``: of d for ridge regression.
 
     Examples
@@ -39,6 +40,8 @@ def exponents() -> dict:
     for version in ("printed", "corrected", "sharp"):
         sizes = [theory.lsvi_sample_size(2, 2, 10**k, **promise, version=version, log10=True) for k in (11, 12)]
         found[f"horizon-{version}"] = round(sizes[1] - sizes[0])
+    rungs = {rung.name: rung for rung in theory.ladder("4.1")}
+    found["horizon-design"] = int(rungs["least squares on the design"].demands["samples"].H)
     planned = {
         "moments-paper": lambda d: theory.second_moment_sample_size(d, **promise),
         "moments-here": lambda d: theory.second_moment_plan(d, **promise).n_samples,
