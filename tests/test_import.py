@@ -2,6 +2,7 @@
 
 import ast
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,8 @@ from pathlib import Path
 import pytest
 
 import rrl
+
+ROOT = Path(__file__).resolve().parents[1]
 
 BLOCKER = """
 import sys
@@ -114,3 +117,34 @@ def test_the_stub_that_editors_read_is_whole():
     assert ast.literal_eval(listed) == rrl.__all__
     assert {"book", "datasets", "experiments", "mdp", "pqn"} <= set(dir(rrl))
     assert Path(rrl.__file__).with_name("py.typed").is_file()
+
+
+def rows_of_the_map():
+    """Row of each module and room of ``rrl``, from the map of the house."""
+    lines = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").splitlines()
+    rows = [line.split("|")[1] for line in lines if line.startswith("| `rrl/")]
+    names = [re.findall(r"`(?:rrl/)?(\w+)(?:\.py|/)`", row) for row in rows]
+    return {name: number for number, row in enumerate(names) for name in row}
+
+
+def imports_at_the_start(path):
+    """Modules and rooms of ``rrl`` that a file imports when it is imported itself."""
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ImportFrom):
+            room = list(path.relative_to(ROOT).parent.parts)
+            name = [*room[: len(room) - node.level + 1], *filter(None, [node.module])] if node.level else [node.module]
+            target = ".".join(name)
+            for module in [target] if target.count(".") else [f"{target}.{alias.name}" for alias in node.names]:
+                if module.startswith("rrl."):
+                    yield module.split(".")[1]
+
+
+def test_modules_import_from_their_row_of_the_map_and_those_above():
+    rows = rows_of_the_map()
+    for path in sorted((ROOT / "rrl").rglob("*.py")):
+        own = path.relative_to(ROOT / "rrl").parts[0].removesuffix(".py")
+        if own in ("__init__", "__main__"):
+            continue
+        assert own in rows, f"the map of the house has no {own}"
+        for other in imports_at_the_start(path):
+            assert other not in rows or rows[other] <= rows[own], f"{path.name} imports {other} from a row below"

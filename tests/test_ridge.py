@@ -254,6 +254,7 @@ def test_parameters_clone_repr_pickle_and_search(data):
         "delta",
         "rho",
         "shared_seed",
+        "fit_intercept",
         "key",
         "scheme",
     }
