@@ -257,7 +257,6 @@ def test_parameters_clone_repr_pickle_and_search(data):
         "fit_intercept",
         "key",
         "scheme",
-        "fit_intercept",
     }
     np.testing.assert_array_equal(copy.fit(X, y).codes_, model.codes_)
     loaded = pickle.loads(pickle.dumps(model))
