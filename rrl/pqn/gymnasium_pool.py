@@ -85,7 +85,8 @@ class GymnasiumPool:
         if isinstance(environment, VectorEnv):
             self._pool = environment
         elif isinstance(environment, str) or callable(environment):
-            make = (lambda: gymnasium.make(environment, **settings)) if isinstance(environment, str) else environment
+            named = isinstance(environment, str)
+            make: Any = (lambda: gymnasium.make(environment, **settings)) if named else environment
             self._pool = SyncVectorEnv([make] * n, autoreset_mode=AutoresetMode.NEXT_STEP)
         else:
             raise TypeError(

@@ -331,7 +331,8 @@ def design_plan(
     """
     check_positive(d=d, k=k, epsilon=epsilon, label_bound=label_bound)
     check_probability(delta=delta, rho=rho)
-    coordinate_sum = np.sqrt(d) if coordinate_sum is None else coordinate_sum
+    if coordinate_sum is None:
+        coordinate_sum = float(np.sqrt(d))
     check_positive(coordinate_sum=coordinate_sum)
     noise = k * d * (label_bound / epsilon) ** 2
     tail = (1 + np.sqrt(2 * np.log(1 / delta))) ** 2
