@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -85,8 +86,9 @@ class GymnasiumPool:
         if isinstance(environment, VectorEnv):
             self._pool = environment
         elif isinstance(environment, str) or callable(environment):
-            named = isinstance(environment, str)
-            make: Any = (lambda: gymnasium.make(environment, **settings)) if named else environment
+            make: Any = environment
+            if isinstance(environment, str):
+                make = functools.partial(gymnasium.make, environment, **settings)
             self._pool = SyncVectorEnv([make] * n, autoreset_mode=AutoresetMode.NEXT_STEP)
         else:
             raise TypeError(
