@@ -92,7 +92,7 @@ class TimesDirective(SphinxDirective):
             minutes = reading_minutes(read_cells(ROOT, name))
             cells = [f"{{doc}}`{title} </chapters/{name}>`", str(minutes), str(len(exercises))]
             rows.append([number_of(name), *cells, ", ".join(decks_of(name, decks))])
-        head = ["", "Chapter", "Minutes to read", "Exercises", "Slides"]
+        head = ["", "Chapter", "Minutes with code", "Exercises", "Slides"]
         lines = ["| " + " | ".join(row) + " |" for row in (head, ["-"] * len(head), *rows)]
         return self.parse_text_to_nodes("\n".join(lines))
 
