@@ -35,7 +35,8 @@ def as_array(codes):
         raise TypeError(f"{NEVER} an empty {type(codes).__name__}, of no type: return an array of integers")
     if array.dtype.kind in "USOV":
         what = type(codes).__name__ if array.ndim == 0 else f"a {type(codes).__name__} with dtype {array.dtype}"
-        raise TypeError(f"{NEVER} {what}: return integers that fit int64")
+        held = next((f"its .{name}" for name in ("codes", "codes_") if hasattr(codes, name)), "integers that fit int64")
+        raise TypeError(f"{NEVER} {what}: return {held}")
     if array.dtype.kind not in "iu":
         raise TypeError(f"{NEVER} dtype {array.dtype}: compare grid codes, never floats")
     if array.dtype.kind == "u" and (array > np.iinfo(np.int64).max).any():

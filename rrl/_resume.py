@@ -23,31 +23,58 @@ def _compiled(code):
     return [code.co_code.hex(), code.co_names, inner]
 
 
-def _parts(item):
-    """What makes a function what it is: source, defaults, what it closes over; of other objects, their state."""
+def _names(code):
+    """Names that a function's code looks up, functions within it included."""
+    inner = (_names(part) for part in code.co_consts if isinstance(part, types.CodeType))
+    return set(code.co_names).union(*inner)
+
+
+def _of_its_module(function, seen):
+    """The values that a function's names have in its module; what comes from elsewhere counts by its name."""
+    found = []
+    for name in sorted(_names(function.__code__) & function.__globals__.keys()):
+        value = function.__globals__[name]
+        module = getattr(value, "__module__", None)
+        elsewhere = isinstance(value, type | types.FunctionType) and module != function.__module__
+        found.append([name, [module, value.__qualname__] if elsewhere else _parts(value, seen)])
+    return found
+
+
+def _parts(item, seen=()):
+    """What makes a function what it is: source, defaults, what it closes over and uses; of other objects, their state.
+
+    `seen` are the functions within which this one stands, which may call each other.
+    """
     if isinstance(item, functools.partial):
-        return ["partial", _parts(item.func), _parts(item.args), _parts(item.keywords)]
+        return ["partial", *(_parts(part, seen) for part in (item.func, item.args, item.keywords))]
     if isinstance(item, types.MethodType):
-        return ["method", _source(item.__func__), _parts(item.__self__)]
+        return ["method", _parts(item.__func__, seen), _parts(item.__self__, seen)]
     if isinstance(item, types.FunctionType):
+        if item in seen:
+            return ["function", item.__qualname__]
+        seen = (*seen, item)
         closed = [cell.cell_contents for cell in item.__closure__ or ()]
-        return ["function", _source(item), _parts(item.__defaults__), _parts(item.__kwdefaults__), _parts(closed)]
+        held = (_parts(part, seen) for part in (item.__defaults__, item.__kwdefaults__, closed))
+        return ["function", _source(item), *held, _of_its_module(item, seen)]
     if isinstance(item, types.ModuleType | types.BuiltinFunctionType):
         return ["name", item.__name__]
     if isinstance(item, type):
         return ["class", item.__qualname__, _source(item)]
     if isinstance(item, list | tuple):
-        return [_parts(part) for part in item]
+        return [_parts(part, seen) for part in item]
     if isinstance(item, dict):
-        return [[_parts(key), _parts(value)] for key, value in item.items()]
+        return [[_parts(key, seen), _parts(value, seen)] for key, value in item.items()]
     import joblib
 
-    source = _source(type(item)) if callable(item) else ""
+    call = getattr(type(item), "__call__", None)  # noqa: B004
+    source = [_source(type(item)), _parts(call, seen)] if isinstance(call, types.FunctionType) else []
     return [source, joblib.hash(item)]
 
 
 def identity(item):
-    """Name and digest of a function: of its source, its defaults and what it closes over, not of what it calls.
+    """Name and digest of a function: of its source, its defaults, what it closes over and what it uses of its module.
+
+    What it calls of other modules counts by name alone.
 
     Raises
     ------

@@ -162,8 +162,8 @@ def estimate_replicability(
         Say on standard error how far it is.
     store : path or RunStore, optional
         Where every pair is put on record when it is done; the same call goes on from there. A
-        function whose source, defaults or closed-over values changed begins anew; what it calls is
-        not seen.
+        function begins anew if its source, its defaults, what it closes over or what it uses of its own
+        module has changed; what it calls of other modules counts by name.
 
     Returns
     -------

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from rrl import (
     ReplicabilityWarning,
+    ReplicableRidge,
     certify_replicability,
     estimate_replicability,
     fingerprint,
@@ -78,6 +79,8 @@ class Tensor:
         (True, "got booleans (dtype bool): return them as integers"),
         ([np.array([True]), np.array([1])], "got booleans"),
         ("abc", "got the text 'abc'"),
+        (hypergrid_round([0.5], 1.0, shared_seed=0), "got Rounded: return its .codes"),
+        (ReplicableRidge().fit(np.eye(2), [0, 1]), "got ReplicableRidge: return its .codes_"),
         (b"abc", "got the text b'abc'"),
         ({"weights": 1, "bias": 2}, "got a dict with the keys 'weights', 'bias': return its arrays as a list"),
         ([Tensor(), Tensor()], "got a list of Tensor of which NumPy makes no array (can't convert cuda:0"),
@@ -207,16 +210,17 @@ def test_an_output_that_is_always_the_same_is_named_and_keeps_its_verdict():
 # Records.
 
 
-CALLS = []
-
-
 def counted(shared_seed, rng):
-    CALLS.append(shared_seed)
+    counted.calls.append(shared_seed)
     return int(rng.random() < 0.1)
 
 
+# No name of its module: such a list is a part of the function.
+counted.calls = []
+
+
 def test_a_store_goes_on_and_serves_estimates_and_certificates_alike(tmp_path):
-    run, calls = counted, CALLS
+    run, calls = counted, counted.calls
     whole = certify_replicability(run, rho=0.05, seed=3, max_pairs=25)
     calls.clear()
     estimate = estimate_replicability(run, n_pairs=10, seed=3, store=tmp_path)
@@ -259,6 +263,32 @@ def test_another_function_is_another_measurement(tmp_path):
     for n, run in enumerate(runs, start=1):
         for _ in range(2):
             estimate_replicability(run, n_pairs=1, seed=0, store=tmp_path)
+        assert len(RunStore(tmp_path).records()) == n
+
+
+MODULE = """
+from rrl import hypergrid_round
+
+WIDTH = {width}
+settings = {{"noise": {noise}}}
+
+
+def noise(rng):
+    return settings["noise"] * rng.{law}()
+
+
+def run(shared_seed, rng):
+    return [hypergrid_round(noise(rng) + depth, WIDTH, shared_seed=shared_seed).codes for depth in range(2)]
+"""
+
+
+def test_what_a_function_uses_of_its_module_is_a_part_of_it(tmp_path):
+    versions = [(0.5, 1, "uniform"), (0.1, 1, "uniform"), (0.1, 2, "uniform"), (0.1, 2, "normal")]
+    for n, (width, noise, law) in enumerate(versions, start=1):
+        module = {"__name__": "study"}
+        exec(MODULE.format(width=width, noise=noise, law=law), module)
+        for _ in range(2):
+            estimate_replicability(module["run"], n_pairs=1, seed=0, store=tmp_path)
         assert len(RunStore(tmp_path).records()) == n
 
 

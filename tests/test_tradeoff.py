@@ -21,12 +21,15 @@ from rrl.tradeoff import interquartile_mean
 
 pandas = pytest.importorskip("pandas")
 GRID = {"bin_width": [0.02, 0.2], "n": [100, 1000]}
-CALLS = []
 
 
 def learn(shared_seed, rng, *, bin_width, n):
-    CALLS.append((bin_width, n))
+    learn.calls.append((bin_width, n))
     return hypergrid_round(rng.binomial(n, 0.3) / n, bin_width, shared_seed=shared_seed)
+
+
+# No name of its module: such a list is a part of the function.
+learn.calls = []
 
 
 def codes(rounded):
@@ -82,16 +85,16 @@ def test_workers_executors_and_records_change_nothing(tmp_path):
     pandas.testing.assert_frame_equal(measure(n_jobs=2), whole)
     with ThreadPoolExecutor(2) as pool:
         pandas.testing.assert_frame_equal(measure(executor=pool), whole)
-    CALLS.clear()
+    learn.calls.clear()
     pandas.testing.assert_frame_equal(measure(store=tmp_path), whole)
-    assert len(CALLS) == 2 * 4 * 12 == 2 * len(RunStore(tmp_path).records())
+    assert len(learn.calls) == 2 * 4 * 12 == 2 * len(RunStore(tmp_path).records())
     pandas.testing.assert_frame_equal(measure(store=tmp_path, progress=True), whole)
-    assert len(CALLS) == 2 * 4 * 12
+    assert len(learn.calls) == 2 * 4 * 12
     # Other limits, another bootstrap and more settings need no run that was done before.
     frame = trade_off(
         learn, worth, GRID | {"n": [100, 1000, 10]}, 12, seed=3, codes=codes, store=tmp_path, confidence=0.5
     )
-    assert len(CALLS) == 2 * 6 * 12 and len(frame) == 6
+    assert len(learn.calls) == 2 * 6 * 12 and len(frame) == 6
     assert measure(bootstrap_seed=1).score_low.tolist() != whole.score_low.tolist()
 
 
