@@ -1,6 +1,7 @@
 """One run of a program in any language: its words, its processes, what it published or how it failed."""
 
 import contextlib
+import errno
 import hashlib
 import os
 import re
@@ -40,7 +41,11 @@ class Running:
             if self.stopped:
                 raise RunFailed("was stopped")
             # A session of its own: Ctrl-C reaches us alone, and the whole group can be ended.
-            process = subprocess.Popen(*arguments, **options, start_new_session=True)
+            try:
+                process = subprocess.Popen(*arguments, **options, start_new_session=True)
+            except OSError as error:
+                name = arguments[0][0]
+                raise RunFailed(f"could not be started ({_why_not(name, error)}") from error
             self.processes.add(process)
         return process
 
@@ -110,8 +115,12 @@ class Program:
             )
         if self.time_limit is not None:
             check_positive(time_limit=self.time_limit)
-        if shutil.which(self.command[0]) is None:
-            raise ValueError(f"there is no program {self.command[0]!r}")
+        if "{out}" not in text and (told := _own_output(self.command)):
+            raise ValueError(
+                f"{told} would write where all runs write: put {{out}} in the file's place (with an ending of its "
+                "own, as in {out}.json), for a file of each run that is compared"
+            )
+        _check_startable(self.command[0])
 
     def unit(self):
         """What tells its records from others': the command, the files that it names, and what is compared."""
@@ -194,10 +203,48 @@ class Program:
                 files = {"stdout": said[0].read_bytes()}
             try:
                 if not any(files.values()):
-                    raise RunFailed("published nothing")
+                    where = "at {out}" if "{out}" in " ".join(self.command) else "on standard output"
+                    raise RunFailed(f"published nothing {where}")
                 return read_outputs(files, self.keys, self.as_bytes)
             except RunFailed as error:
                 raise RunFailed(f"{error}{_tail(said, silent='')}") from None
+
+
+def _own_output(command):
+    """The option and the file by which a command seems to say where to write, or nothing."""
+    for option, value in zip(command, (*command[1:], "")):
+        name, equals, inner = option.partition("=")
+        value = inner if equals else value
+        long = re.fullmatch(r"--?out(put)?([-_]?(file|dir|folder|path))?", name)
+        short = name == "-o" and re.search(r"\w\.[A-Za-z]\w*$", value)
+        if (long or short) and value and not value.startswith(("-", "/dev/")):
+            return option if equals else f"{option} {value}"
+    return ""
+
+
+def _check_startable(name):
+    """Refuse a program that no process could be made of, and say why."""
+    if shutil.which(name) is not None:
+        return
+    if os.path.dirname(name) and Path(name).is_file():
+        raise ValueError(
+            f"{name!r} is not executable: name its interpreter before it, as in sh {name}, or chmod +x {name}"
+        )
+    more = ""
+    if Path(name).is_dir():
+        more = ": it is a folder"
+    elif Path(name).is_file():
+        more = f" on the search path: write ./{name} for that of the working folder"
+    raise ValueError(f"there is no program {name!r}{more}")
+
+
+def _why_not(name, error):
+    """Why a program did not start, in words."""
+    if error.errno == errno.ENOEXEC:
+        return f"{error.strerror}): name its interpreter before it, as in sh {name}"
+    if isinstance(error, FileNotFoundError) and Path(name).is_file():
+        return "the interpreter that its first line names is not there)"
+    return f"{error.strerror})"
 
 
 def _tail(said, silent="; it wrote nothing to standard error"):

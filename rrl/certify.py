@@ -16,7 +16,7 @@ from .pairs import Pair, ReplicabilityWarning, RunFailed, is_constant, measured,
 from .replicability import measurement_records, watched
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Container
     from typing import Any
 
 __all__ = [
@@ -94,6 +94,7 @@ def settle(
     confidence: float,
     seed: int,
     tell: Callable[..., Any] | None = None,
+    known: Container[int] = (),
     needs_change: bool = False,
 ) -> Certificate:
     """Take pairs in order until the claim is settled or they end; see :func:`certify_replicability`.
@@ -105,6 +106,8 @@ def settle(
     seed : int
     tell : callable, optional
         As of `teller`: what is said after a pair.
+    known : container of int
+        Pairs from a record, after which nothing is said: how many these are was said, or they come at once.
     needs_change : bool
         Claim "replicable" only if some outputs differ: it is all that is known of a program's use of its seeds.
 
@@ -118,7 +121,7 @@ def settle(
         for pair in pairs:
             seen.append(pair)
             n_disagree += pair.differs
-            if tell is not None:
+            if tell is not None and pair.index not in known:
                 tell(_standing, n_disagree, len(seen), rho, confidence)
             below, above = log_evidence(n_disagree, len(seen), rho)
             if max(below, above) >= level:
@@ -230,9 +233,11 @@ def certify_replicability(
     check_probability(rho=rho)
     check_measurement(confidence, seed, max_pairs=max_pairs)
     seed = int(seed)
-    every = measured(run, seed, int(max_pairs), n_jobs=n_jobs, records=measurement_records(store, run, seed))
+    known = set()
+    records = measurement_records(store, run, seed)
+    every = watched(measured(run, seed, int(max_pairs), n_jobs=n_jobs, records=records, known=known), stacklevel=4)
     with teller(progress) as tell:
-        found = settle(watched(every, stacklevel=4), rho=rho, confidence=confidence, seed=seed, tell=tell)
+        found = settle(every, rho=rho, confidence=confidence, seed=seed, tell=tell, known=known)
     if found.interrupted:
         text = f"stopped after {found.n_pairs} pairs: the certificate is of these"
         warnings.warn(text, ReplicabilityWarning, stacklevel=2)

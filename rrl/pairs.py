@@ -192,13 +192,15 @@ def spread(work: Any, tasks: Any, n_jobs: Any) -> Any:
     return Parallel(n_jobs=n_jobs)(delayed(work)(*task) for task in tasks)
 
 
-def measured(run: Any, seed: Any, n_pairs: Any, *, n_jobs: Any, records: Any) -> Any:
-    """Yield the pairs of a measurement in order, those on record without running them."""
+def measured(run: Any, seed: Any, n_pairs: Any, *, n_jobs: Any, records: Any, known: Any = None) -> Any:
+    """Yield the pairs of a measurement in order, those on record, which `known` is told, without running them."""
     if not callable(run):
         raise TypeError(f"run must be a function of (shared_seed, rng), got {run!r}")
     for indices in chunks(n_pairs, n_jobs):
-        known = {index: records.load(pair=index) for index in indices}
-        todo = [index for index in indices if known[index] is None]
+        loaded = {index: records.load(pair=index) for index in indices}
+        todo = [index for index in indices if loaded[index] is None]
+        if known is not None:
+            known.update({*indices} - {*todo})
         start = time.monotonic()
         found = spread(run_pair, [(run, seed, index) for index in todo], n_jobs)
         seconds = time.monotonic() - start
@@ -206,7 +208,7 @@ def measured(run: Any, seed: Any, n_pairs: Any, *, n_jobs: Any, records: Any) ->
             records.save(pair.to_dict(), seconds, pair=index)
         found = iter(found)
         for index in indices:
-            yield next(found) if known[index] is None else Pair.from_dict(known[index])
+            yield next(found) if loaded[index] is None else Pair.from_dict(loaded[index])
 
 
 def is_constant(pairs: Any) -> Any:

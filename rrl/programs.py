@@ -30,11 +30,12 @@ def seeds(seed: Any, index: Any) -> Any:
     return [int(child.generate_state(1)[0] >> 1) for child in pair_children(seed, index, 3)]
 
 
-def _pair(program, seed, index, running, slots, records):
-    """One pair, from its record or by two runs side by side."""
-    known = records.load(pair=index)
-    if known:
-        return Pair.from_dict(known)
+def _pair(program, seed, index, running, slots, records, known):
+    """One pair, from its record, which `known` is told, or by two runs side by side."""
+    loaded = records.load(pair=index)
+    if loaded:
+        known.add(index)
+        return Pair.from_dict(loaded)
     shared_seed, *data_seeds = seeds(seed, index)
     start = time.monotonic()
 
@@ -70,15 +71,16 @@ def _unlike(one, two, name):
     return digest_outputs(parts[0]) != digest_outputs(parts[1])
 
 
-def program_pairs(program: Any, seed: Any, max_pairs: Any, jobs: Any, records: Any) -> Any:
-    """Yield the pairs in order; all processes end with it."""
+def program_pairs(program: Any, seed: Any, max_pairs: Any, jobs: Any, records: Any, known: Any = None) -> Any:
+    """Yield the pairs in order, and tell `known` those on record; all processes end with it."""
     running, slots, waiting = Running(), threading.Semaphore(jobs), deque()
+    known = set() if known is None else known
     ahead = math.ceil(jobs / 2)
     with ThreadPoolExecutor(ahead) as pool:
         try:
             for index in range(max_pairs + ahead):
                 if index < max_pairs:
-                    waiting.append(pool.submit(_pair, program, seed, index, running, slots, records))
+                    waiting.append(pool.submit(_pair, program, seed, index, running, slots, records, known))
                 if len(waiting) >= ahead or index >= max_pairs:
                     if not waiting:
                         return
@@ -171,7 +173,8 @@ def certify_program(
     program = Program(tuple(command), tuple(keys), bool(as_bytes), time_limit)
     program.check()
     records = Records(store, lambda: program.unit() | {"seed": int(seed)})
-    pairs = program_pairs(program, int(seed), int(max_pairs), int(jobs), records)
+    known = set()
+    pairs = program_pairs(program, int(seed), int(max_pairs), int(jobs), records, known)
     with teller(progress) as tell:
         settings = {"rho": rho, "confidence": confidence, "seed": int(seed)}
-        return settle(pairs, **settings, tell=tell, needs_change=not allow_constant)
+        return settle(pairs, **settings, tell=tell, known=known, needs_change=not allow_constant)

@@ -148,6 +148,11 @@ def test_a_program_whose_output_never_changes_is_not_called_replicable():
         (["awk", "{shared_seed}"], {}, "the command has no {data_seed}: the two runs of a pair need data of their own"),
         (["awk", "{data_seed}"], {}, "the command has no {shared_seed}: the two runs of a pair share the seed"),
         (["no-such-program", *SEEDS], {}, "there is no program 'no-such-program'"),
+        (["awk", *SEEDS, "--out", "out.json"], {}, "--out out.json would write where all runs write: put {out}"),
+        (["awk", *SEEDS, "--output-dir=runs"], {}, "--output-dir=runs would write where all runs write"),
+        (["awk", *SEEDS, "-o", "a.npz"], {}, "-o a.npz would write where all runs write"),
+        ([str(AWK), *SEEDS], {}, "is not executable: name its interpreter before it, as in sh "),
+        ([str(AWK.parent), *SEEDS], {}, "it is a folder"),
         (program(AGREES), {"keys": ["a"]}, "a key is looked up in files that the program writes to {out}"),
         (program(AGREES, "{out}"), {"keys": ["a"], "as_bytes": True}, "a key is looked up"),
         (program(AGREES), {"time_limit": 0}, "time_limit must be positive"),
@@ -161,6 +166,33 @@ def test_what_cannot_be_measured_is_refused(command, options, words, monkeypatch
     with pytest.raises(ValueError) as refused:
         certify_program(command, **{"rho": 0.1} | options)
     assert words in str(refused.value)
+
+
+def test_options_that_only_look_like_an_output_s_are_none():
+    for words in (["-o", "pipefail"], ["--output-format", "json"], ["--out", "-"], ["--out", "/dev/null"], ["--out"]):
+        assert certify_program(program(AGREES, *words), rho=0.9).verdict == "replicable"
+
+
+def test_a_program_in_the_working_folder_is_named_by_its_path(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("only-here.sh").write_text("echo $2\n")
+    with pytest.raises(ValueError, match=r"search path: write \./only-here\.sh"):
+        certify_program(["only-here.sh", *SEEDS], rho=0.5)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("echo $2\n", r"could not be started \(Exec format error\): name its interpreter before it, as in sh "),
+        ("#!/no/such\necho $2\n", r"could not be started \(the interpreter that its first line names is not there\)"),
+    ],
+)
+def test_a_script_that_no_interpreter_takes_says_so(text, words, tmp_path):
+    script = tmp_path / "it.sh"
+    script.write_text(text)
+    script.chmod(0o755)
+    with pytest.raises(RunFailed, match=words):
+        certify_program([str(script), *SEEDS], rho=0.5)
 
 
 # Failures.
@@ -211,9 +243,9 @@ def test_a_failure_in_the_first_pair_has_no_certificate_and_the_second_run_is_sp
 
 
 def test_a_program_that_writes_nothing_has_failed():
-    with pytest.raises(RunFailed, match="published nothing"):
+    with pytest.raises(RunFailed, match="published nothing on standard output"):
         certify_program(program("pass"), rho=0.1)
-    with pytest.raises(RunFailed, match=r"published nothing; the end of its standard output:\n  \| forgot"):
+    with pytest.raises(RunFailed, match=r"published nothing at \{out\}; the end of its standard output:\n  \| forgot"):
         certify_program(program("print('forgot')", "{out}"), rho=0.1)
 
 
@@ -336,6 +368,22 @@ def test_a_wrong_command_line_has_status_2_and_leaves_nothing(words, message, tm
         rrl("certify", *words)
     assert stopped.value.code == 2 and message in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_options_of_rrl_and_a_program_s_own_help_stand_where_they_belong(tmp_path, capsys):
+    words = ("certify", "--rho", 0.9, "--folder", tmp_path, "--quiet", "--", *program(AGREES), "-h", "--help")
+    assert rrl("--traceback", *words) == 0
+    assert capsys.readouterr().out.splitlines()[0].startswith("replicable: ")
+
+
+def test_progress_goes_on_from_what_is_on_record(tmp_path, monkeypatch):
+    told = []
+    monkeypatch.setattr("rrl.certify._standing", lambda *found: told.append(found[1]) or "")
+    monkeypatch.setattr("rrl._progress.EVERY", 0)
+    options = {"rho": 0.3, "store": tmp_path, "progress": True}
+    certify_program(program(AGREES), max_pairs=4, **options)
+    certify_program(program(AGREES), max_pairs=6, jobs=4, **options)
+    assert told == [1, 2, 3, 4, 5, 6]
 
 
 def test_help_tells_the_statuses_and_an_example(capsys):

@@ -70,13 +70,14 @@ def add(commands):
 
 def split(argv):
     """The words before and after ``--``: what stands behind it is the program's, options and all."""
-    if argv[:1] != ["certify"] or {"-h", "--help"} & set(argv):
+    command = next((word for word in argv if not word.startswith("-")), None)  # options of rrl itself take no value
+    at = argv.index("--") if "--" in argv else len(argv)
+    if command != "certify" or {"-h", "--help"} & {*argv[:at]}:
         return argv, []
-    if "--" not in argv[:-1]:
+    if at >= len(argv) - 1:
         print("rrl certify: error: give the program after --, as in", file=sys.stderr)
         print("\n".join(EPILOG.splitlines()[1:2]), file=sys.stderr)
         raise SystemExit(2)
-    at = argv.index("--")
     return argv[:at], argv[at + 1 :]
 
 
@@ -100,7 +101,7 @@ def certify_main(args):
         folder = args.folder or default_folder(program, args.seed)
         done = len(list((folder / "pairs").glob("*.json")))
         if not args.quiet:
-            there = f", {done} pairs are there" if done else ""
+            there = f", {done} pair{'s are' if done > 1 else ' is'} there" if done else ""
             print(f"{plain(subject)}\nrecords in {plain(folder)}{there}", file=sys.stderr, flush=True)
         with stopped_like_ctrl_c():
             found, failure = _settle(args, folder)

@@ -6,7 +6,7 @@ import shlex
 from .provenance import commit_text
 from .records import record_text, unit_key
 
-__all__ = ["details", "line", "plain", "told_apart"]
+__all__ = ["details", "line", "plain", "settings", "told_apart"]
 
 
 def plain(text):
@@ -33,6 +33,20 @@ def _flat(value, name=""):
             yield from _flat(part, f"{name}.{key}" if name else key)
     else:
         yield name, value
+
+
+def settings(unit):
+    """What a unit is made of, in words.
+
+    Examples
+    --------
+    >>> from rrl.experiments._listing import settings
+    >>> settings({"experiment": "demo", "n": 2, "layers": [8, 8], "deep": {"rate": None}, "source": "0" * 64})
+    'n 2, layers [8,8], deep.rate null'
+    """
+    told = [(n, v) for n, v in _flat(unit) if n != "experiment" and (_is_name(v) or not isinstance(v, str))]
+    text = ", ".join(f"{n} {v if isinstance(v, str) else record_text(v)}" for n, v in told)
+    return plain(text if len(text) <= 300 else f"{text[:297]}...")
 
 
 def told_apart(units):

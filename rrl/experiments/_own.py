@@ -28,6 +28,8 @@ KEPT = ("experiment", "source", "pair", "measurement_seed")
 SHARED = ("shared_seed", "rng")
 WORDS = {"true": True, "false": False, "null": None}
 PAIRS = 20
+#: Imported where they are used.
+LIBRARIES = {"joblib", "scipy", "sklearn", "tqdm"}
 
 
 class Study:
@@ -54,6 +56,7 @@ class Study:
         except OSError as error:
             raise OSError(f"cannot read {path}: {error.strerror}") from error
         self.name = self.path.stem
+        _check_names(self.path)
         self.source = hashlib.sha256(ast.unparse(ast.parse(text, self.path.name)).encode()).hexdigest()
         module = self._load()
         self.run: Any = getattr(module, "run", None)
@@ -103,9 +106,23 @@ class Study:
         for name in known:
             if name not in values:
                 raise ValueError(f"{name} has no default: give it values, as in --set {name}=1,2")
+        for name, of in values.items():
+            if not of:
+                raise ValueError(f"grid in {self.path.name} gives {name} no value, got {of!r}")
         columns = [[_as_default(name, v, known.get(name)) for v in of] for name, of in values.items()]
         found = (dict(zip(values, row, strict=True)) for row in itertools.product(*columns))
         return list({record_text(setting): setting for setting in found}.values())
+
+
+def _check_names(path):
+    """Refuse files that every process would take for a module of Python or of a library, their folder coming first."""
+    for file in [path, *sorted(path.parent.glob("*.py")), *sorted(path.parent.glob("*/__init__.py"))]:
+        name = file.parent.name if file.name == "__init__.py" else file.stem
+        module = None if name.startswith("__") else sys.modules.get(name)
+        place = getattr(module, "__file__", None)
+        if name in LIBRARIES - sys.modules.keys() or (module and not (place and file.samefile(place))):
+            shown = file.relative_to(path.parent)
+            raise ValueError(f"{shown} has the name of a module that rrl or Python imports: give it another one")
 
 
 def _as_default(name, value: Any, default):
@@ -139,7 +156,7 @@ def parse_setting(text):
     ('grid', ['lattice', None])
     """
     name, equals, values = text.partition("=")
-    if not equals or not name.isidentifier() or not values:
+    if not equals or not name.isidentifier() or not values.strip():
         raise argparse.ArgumentTypeError(f"write NAME=VALUE or NAME=VALUE,VALUE, not {text!r}")
     with contextlib.suppress(ValueError, SyntaxError):
         return name, list(ast.literal_eval(f"[{values}]"))
@@ -153,7 +170,10 @@ def _values(part):
     first, dots, last = part.partition("..")
     if dots:
         with contextlib.suppress(ValueError):
-            return range(int(first), int(last) + 1)
+            ends = int(first), int(last)
+            if ends[0] > ends[1]:
+                raise argparse.ArgumentTypeError(f"{part} holds no number: write {ends[1]}..{ends[0]}")
+            return range(ends[0], ends[1] + 1)
     with contextlib.suppress(ValueError, SyntaxError):
         return [ast.literal_eval(part)]
     if not re.fullmatch(r"[^\s\[\](){}'\"]+", part):

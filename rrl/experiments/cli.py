@@ -8,6 +8,7 @@ import os
 import sys
 import traceback
 from concurrent.futures import BrokenExecutor, CancelledError
+from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -40,6 +41,8 @@ MODULES = {
 SCALES = {"atari": {"quick": "reduced", "full": "book"}}
 #: Where records lie that are not the book's.
 OWN = Path("rrl-results")
+#: Records that are told where a name fits none or several.
+MOST_TOLD = 5
 #: Experiments that the book shows at full scale only: quick records are for trying a command.
 TRIED = ("cartpole", "minatar")
 
@@ -212,10 +215,20 @@ def _show(args):
                 print(line(record["unit"], runs, shown))
         return
     named = [key for key in records if key.startswith(args.key)]
-    if len(named) != 1:
-        lines = "\n".join(line(runs[key], runs, shown) for key in named or records)
-        raise ValueError(f"{len(named)} records begin with {args.key!r}; there are:\n{lines}")
+    if not named:
+        raise ValueError(f"no record begins with {args.key!r}{_close(args.key, records)}; rrl show lists all")
+    if len(named) > 1:
+        lines = "\n".join(line(runs[key], runs, shown) for key in named[:MOST_TOLD])
+        more = f"\nand {len(named) - MOST_TOLD} more; rrl show lists all" if len(named) > MOST_TOLD else ""
+        raise ValueError(f"{len(named)} records begin with {args.key!r}; there are:\n{lines}{more}")
     print("\n".join(details(*records[named[0]])))
+
+
+def _close(key, names):
+    """Names of records that begin nearly so."""
+    near = get_close_matches(key.lower(), {name[: len(key)] for name in names}, MOST_TOLD)
+    found = [name[:12] for start in near for name in names if name.startswith(start)]
+    return f", but close are {', '.join(found[:MOST_TOLD])}" if found else ""
 
 
 def _experiment(text):
@@ -293,9 +306,12 @@ def _words(error):
     text = f"{error}" if expected else f"{type(error).__name__}: {error}"
     if isinstance(error, ModuleNotFoundError) and not f"{error.name}".startswith("rrl"):
         text = f"{missing('experiments', f'this needs {error.name}')}"
+    notes = getattr(error, "__notes__", [])
+    if summary := getattr(error, "summary", None):
+        text, notes = summary, []
     if not expected:
         text += "\nwhat is done is kept; rrl --traceback ... shows where it was raised"
-    return "\n".join(plain(part) for part in [*text.splitlines(), *getattr(error, "__notes__", [])])
+    return "\n".join(plain(part) for part in [*text.splitlines(), *notes])
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from .._files import write_durably
 from .._progress import progress_bar
+from ._listing import settings
 from .provenance import provenance
 from .records import DamagedRecord, canonical, is_record_name, make_record, read_record, record_text, unit_key
 from .workers import end_workers, portable, start_worker
@@ -213,10 +214,12 @@ class RunStore:
                     # Forked workers would share the parent's threads and generators.
                     context = multiprocessing.get_context("spawn")
                     executor = ProcessPoolExecutor(jobs, mp_context=context, initializer=start_worker)
-                    stack.enter_context(executor)
+                    # Its own thread cancels what waits: a future cancelled from here would end that thread.
+                    stack.callback(executor.shutdown, cancel_futures=True)
                     stack.push(functools.partial(end_workers, set(multiprocessing.active_children())))
+                else:
+                    stack.callback(lambda: [future.cancel() for future in waiting])
                 waiting = [executor.submit(_work, self.folder, g, function, batch, origin) for g in batches]
-                stack.callback(lambda: [future.cancel() for future in waiting])
                 finished = (future.result for future in as_completed(waiting))
             for done in finished:
                 try:
@@ -228,7 +231,7 @@ class RunStore:
                         print(f"failed: {_told(error)}", file=sys.stderr, flush=True)
                     failures.append(error)
         if failures:
-            raise _all_told(failures, len(todo))
+            raise _all_told(failures, len(todo), progress)
         return [self.load(unit) for unit in units]
 
     def _try_folder(self):
@@ -266,7 +269,7 @@ def _work(folder, units, function, batch, more):
         error, left = _sendable(caught), units[done:]
         together = f", and {len(left) - 1} more that were computed with it" if len(left) > 1 else ""
         if left:
-            error.add_note(f"unit {unit_key(left[0])[:12]} {record_text(canonical(left[0]))[:300]}{together}")
+            error.add_note(f"unit {unit_key(left[0])[:12]} ({settings(canonical(left[0]))}){together}")
         setattr(error, "units_left", len(left))  # noqa: B010 (no exception declares it)
         if error is caught:
             raise
@@ -293,10 +296,13 @@ def _told(error):
     return " ".join("; ".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", [])]).split())
 
 
-def _all_told(failures, planned):
-    """The first of the failures, with notes on the others."""
+def _all_told(failures, planned, told):
+    """The first of the failures, with notes on the others; what was told at once is summed up in `summary`."""
     first, *others = failures
     left = sum(error.units_left for error in failures)
+    if told:
+        done = f"; the other {planned - left} were done and are on record" if left < planned else ""
+        setattr(first, "summary", f"{left} of {planned} units failed, as told above{done}")  # noqa: B010
     for error in others[:MOST_TOLD]:
         first.add_note(f"failed too: {_told(error)}")
     if len(others) > MOST_TOLD:

@@ -111,10 +111,20 @@ def test_show_lists_the_records_it_has(tmp_path, capsys):
     assert rrl("show", "--folder", tmp_path) == 0
     assert capsys.readouterr().out.splitlines() == expected
     assert rrl("show", "unknown", "--folder", tmp_path) == 1
-    lines = capsys.readouterr().err.splitlines()
-    assert lines == ["error: 0 records begin with 'unknown'; there are:", *expected]
+    assert capsys.readouterr().err == "error: no record begins with 'unknown'; rrl show lists all\n"
+    near = "x" + names[0][1:9]
+    assert rrl("show", near, "--folder", tmp_path) == 1
+    told = f"error: no record begins with {near!r}, but close are {names[0][:12]}; rrl show lists all\n"
+    assert capsys.readouterr().err == told
     assert rrl("show", "", "--folder", tmp_path) == 1
     assert capsys.readouterr().err.startswith("error: 5 records begin with ''; there are:")
+    RunStore(tmp_path).run([{"experiment": "demo", "n": n} for n in range(300)], lambda _: {}, progress=False)
+    assert rrl("show", "", "--folder", tmp_path) == 1
+    *told, last = capsys.readouterr().err.splitlines()
+    assert len(told) == 6 and last == "and 300 more; rrl show lists all"
+    assert rrl("show", names[0][:2] + "z", "--folder", tmp_path) == 1
+    close = capsys.readouterr().err.splitlines()[-1].split("close are ")[1].split("; ")[0].split(", ")
+    assert 1 <= len(close) <= 5
 
 
 def test_a_missing_package_is_not_taken_for_a_missing_experiment(monkeypatch, tmp_path, capsys):
@@ -289,10 +299,10 @@ def test_a_run_that_fails_is_told_with_its_unit_and_not_where(tiny, tmp_path, mo
 
     monkeypatch.setattr(cartpole, "compute", diverge)
     assert rrl(*RUN, "--folder", tmp_path) == 1
-    *failed, error, hint, first, other = capsys.readouterr().err.splitlines()
-    assert [line[:26] for line in failed] == ["failed: FloatingPointError"] * 2
-    assert error == "error: FloatingPointError: loss is not finite" and "rrl --traceback" in hint
-    assert first.startswith("unit ") and other.startswith("failed too: FloatingPointError: loss is not finite; unit ")
+    *failed, error, hint = capsys.readouterr().err.splitlines()
+    assert [line[:52] for line in failed] == ["failed: FloatingPointError: loss is not finite; unit "[:52]] * 2
+    assert error == "error: 2 of 2 units failed, as told above" and "rrl --traceback" in hint
+    assert all("n_runs 3" in line and "{" not in line for line in failed)
     assert rrl("--traceback", *RUN, "--folder", tmp_path) == 1
     assert "in diverge" in capsys.readouterr().err
 

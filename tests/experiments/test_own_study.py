@@ -3,9 +3,13 @@
 import csv
 import io
 import json
+import os
 import re
 import shlex
+import signal
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -161,8 +165,8 @@ def test_a_failing_unit_is_named_and_the_others_are_finished(jobs, here, capsys)
     assert sorted(unit["n"] for unit in units()) == [1, 3, 4]
     said = capsys.readouterr().err.splitlines()
     assert said[0].startswith("failed: OSError: no such n; unit ")
-    assert said[1] == "error: no such n" and '"n":2' in said[2]
-    assert said[3] == "3 of 4 units were done and are on record"
+    assert said[0].endswith(" (power 2.0, n 2)")
+    assert said[1:] == ["error: 1 of 4 units failed, as told above; the other 3 were done and are on record"]
     # The same command tries it again, and nothing else.
     assert rrl("run", "it.py", "--set", "n=1..4", "--jobs", jobs) == 1
     assert "it: 3 of 4 records are there" in capsys.readouterr().out
@@ -229,6 +233,12 @@ REFUSED = {
     "no such setting": ("def run(n=1): pass\n", ["--set", "m=1"], "it.py has no setting 'm'; it has n"),
     "a word for a number": ("def run(n=1): pass\n", ["--set", "n=a"], "n is 1 by default, not 'a'"),
     "a number for a bool": ("def run(n=True): pass\n", ["--set", "n=1"], "n is True by default, not 1"),
+    "an empty list": ("grid = {'n': []}\ndef run(n): pass\n", [], "grid in it.py gives n no value, got []"),
+    "an empty range": (
+        "grid = {'n': range(5, 1)}\ndef run(**kw): pass\n",
+        [],
+        "grid in it.py gives n no value, got range(5, 1)",
+    ),
     "given twice": ("def run(n=1): pass\n", ["--set", "n=1", "--set", "n=2"], "--set n is given twice"),
     "no record's value": ("def run(n=1e999): pass\n", [], "n is inf, which a record cannot hold"),
     "pairs of singles": ("def run(n=1): pass\n", ["--pairs", "3"], "--pairs is for a run that takes shared_seed"),
@@ -264,7 +274,34 @@ def test_other_refusals(here, capsys):
     assert "has the name of an experiment of the book" in capsys.readouterr().err
     assert rrl("run", "cartpole", "--set", "n=1") == 1
     assert "--set is for a study of your own, a file that ends in .py, not for cartpole" in capsys.readouterr().err
-    for bad in ("n", "=1", "a b=1", "n=", "n=1,,2", "n=a,[1", "n='a"):
+    for bad in ("n", "=1", "a b=1", "n=", "n= ", "n=5..1", "n=1,5..4", "n=1,,2", "n=a,[1", "n='a"):
         with pytest.raises(SystemExit) as stop:
             rrl("run", "it.py", "--set", bad)
-        assert stop.value.code == 2 and repr(bad) in capsys.readouterr().err
+        err = capsys.readouterr().err
+        assert stop.value.code == 2 and (repr(bad) in err or "holds no number: write " in err)
+
+
+@pytest.mark.parametrize("name", ["numpy.py", "re.py", "tqdm.py", "json/__init__.py", "sys.py"])
+def test_a_file_with_the_name_of_a_module_in_use_is_refused(name, here, capsys):
+    (here / name).parent.mkdir(exist_ok=True)
+    write(here, "def run(n=1):\n    return {'n': n}\n", name)
+    write(here, "def run(n=1):\n    return {'n': n}\n")
+    before = list(sys.path)
+    for study in {"it.py", name if "/" not in name else "it.py"}:
+        assert rrl("run", study) == 1
+        assert f"{Path(name)} has the name of a module that rrl or Python imports" in capsys.readouterr().err
+    assert sys.path == before and not Path("rrl-results").exists()
+
+
+def test_ctrl_c_of_a_whole_group_says_that_it_stopped_and_no_more(here):
+    write(here, "import time\ndef run(shared_seed, rng, w=1):\n    time.sleep(0.5)\n    return int(rng.integers(9))\n")
+    command = [sys.executable, "-m", "rrl", "run", "it.py", "--jobs", "2"]
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
+    process = subprocess.Popen(command, **options)
+    stop = time.monotonic() + 60
+    while not list(here.glob("rrl-results/it/*.json")) and time.monotonic() < stop:
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert err == "stopped; what is done is kept, and the same command goes on from there\n"

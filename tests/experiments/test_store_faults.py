@@ -269,7 +269,7 @@ def test_every_failing_unit_is_named(tmp_path, capsys):
         with pytest.raises(FloatingPointError, match="loss") as caught:
             RunStore(tmp_path).run(units, store_worker.diverge, progress=False, **options)
         first, *others = caught.value.__notes__
-        assert first.startswith("unit ") and '"experiment":"demo","n":' in first and first.endswith("}" + more)
+        assert first.startswith("unit ") and " (n " in first and first.endswith(", rate 0.5)" + more)
         assert [other[:11] for other in others] == ([] if more else ["failed too:"] * 2)
         named = " ".join([first, *others])
         assert more or all(f"unit {unit_key(unit)[:12]}" in named for unit in units)
