@@ -42,8 +42,8 @@ def _git(*arguments):
     return None
 
 
-def _ask_git(*arguments, place=HERE.parent):
-    command = ["git", "-C", str(place), *arguments]
+def _ask_git(*arguments, place=None):
+    command = ["git", "-C", str(place or HERE.parent), *arguments]
     # A hook or another checkout may have set GIT_DIR and the like.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True, env=environment)
