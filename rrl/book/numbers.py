@@ -189,7 +189,7 @@ def bootstrap_limits(
     --------
     >>> from rrl.book.numbers import bootstrap_limits
     >>> low, high = bootstrap_limits([0.2, 0.9, 1.0, 1.0, 1.0])
-    >>> 0.2 < low < 0.82 < high <= 1
+    >>> bool(0.2 < low < 0.82 < high <= 1)
     True
     """
     values = np.asarray(values, dtype=np.float64)

@@ -80,6 +80,6 @@ def test_extras_named_exist():
 def test_every_path_that_contributing_names_exists():
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     named = set(re.findall(r"(?<![\w/.])(?:rrl|tests|tools|notebooks|book)/[\w/.-]*", text))
-    examples = {"notebooks/NN_name.md", "notebooks/14_name.md"}
+    examples = {"notebooks/NN_name.md"}
     assert examples < named and len(named) > 30
     assert [path for path in sorted(named - examples) if not (ROOT / path).exists()] == []

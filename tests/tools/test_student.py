@@ -156,7 +156,7 @@ def test_the_command_names_what_it_cannot_make(tmp_path, monkeypatch, capsys):
 def test_jupyterlab_opens_the_sources_as_notebooks(tmp_path):
     """What make lab sets: Jupyter's server reads the folder's setting, and Jupytext its sources."""
     made = subprocess.run(["make", "--dry-run", "lab", "NAME=03"], cwd=ROOT, capture_output=True, text=True).stdout
-    assert f'JUPYTER_CONFIG_PATH="{ROOT}/tools/jupyter"' in made and made.rstrip().endswith("notebooks/03_ridge.md")
+    assert f'JUPYTER_CONFIG_PATH="{ROOT}/tools/jupyter"' in made and "jupyterlab notebooks/03_ridge.md\n" in made
     setting = json.loads((ROOT / "tools/jupyter/labconfig/default_setting_overrides.json").read_text(encoding="utf-8"))
     assert setting == {"@jupyterlab/docmanager-extension:plugin": {"defaultViewers": {"markdown": "Jupytext Notebook"}}}
     pytest.importorskip("jupyterlab", reason="the extra 'lab' is not installed")
