@@ -36,7 +36,10 @@ def _of_its_module(function, seen):
         value = function.__globals__[name]
         module = getattr(value, "__module__", None)
         elsewhere = isinstance(value, type | types.FunctionType) and module != function.__module__
-        found.append([name, [module, value.__qualname__] if elsewhere else _parts(value, seen)])
+        try:
+            found.append([name, [module, value.__qualname__] if elsewhere else _parts(value, seen)])
+        except Exception as error:
+            raise TypeError(f"{name} of its module: {error}") from error
     return found
 
 
@@ -86,7 +89,7 @@ def identity(item):
     except Exception as error:
         raise ValueError(
             f"store= must know {item!r} again, and it holds something that cannot be pickled ({error}): "
-            "pass a function of a module, or functools.partial of one"
+            "pass a function that makes such things when it runs, or no store"
         ) from error
     name = getattr(item, "__qualname__", None) or type(item).__qualname__
     return {"name": name, "sha256": hashlib.sha256(repr(parts).encode()).hexdigest()}

@@ -4,6 +4,7 @@ import functools
 import json
 import subprocess
 import sys
+import threading
 import warnings
 from pathlib import Path
 
@@ -296,6 +297,10 @@ def test_a_function_that_holds_what_cannot_be_known_again_is_refused_before_it_r
     lines = open(__file__)
     with lines, pytest.raises(ValueError, match=r"store= must know .* cannot be pickled"):
         estimate_replicability(lambda s, rng: lines and pytest.fail("it ran"), n_pairs=1, seed=0, store=tmp_path)
+    module = {"__name__": "study", "LOCK": threading.Lock()}
+    exec("def run(shared_seed, rng):\n    with LOCK:\n        return 1", module)
+    with pytest.raises(ValueError, match=r"cannot be pickled \(LOCK of its module: .*make"):
+        estimate_replicability(module["run"], n_pairs=1, seed=0, store=tmp_path)
     with pytest.raises(TypeError, match="store must be a folder or a RunStore, got 3"):
         certify_replicability(coin, rho=0.1, seed=0, store=3)
 
