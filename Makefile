@@ -112,8 +112,16 @@ bench: $(READY) ## time the main algorithms (RECORD=1 keeps the results)
 	@OMP_NUM_THREADS=1 $(PY) -m pytest benchmarks --benchmark-only --benchmark-columns=min,median,rounds \
 	  $(if $(RECORD),--record)
 
+COMPILE = $(PY) -m uv pip compile pyproject.toml --config-file tools/lock.toml --quiet
+# First for Python 3.11.0; then those versions are kept, and what other Pythons and systems need is added. Torch has no
+# hashes: a CPU build from another index has others than the public one.
 lock: $(READY) ## make the lock files again from pyproject.toml
-	@$(PY) tools/make_lock.py
+	@echo "==> Resolving the dependencies of every extra"
+	@$(COMPILE) --upgrade --output-file requirements.lock
+	@$(COMPILE) --universal --output-file requirements.lock
+	@$(COMPILE) --universal --upgrade --constraint requirements.lock --generate-hashes --no-emit-package torch \
+	  --output-file requirements-hashed.lock
+	@echo "==> Done: requirements.lock and requirements-hashed.lock"
 
 clean: ## remove what was built (not the environment)
 	rm -rf _build chapters .pytest_cache .hypothesis .ruff_cache .coverage

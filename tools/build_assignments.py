@@ -12,12 +12,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from make_lock import read_pins
-
 from rrl._extras import missing
 
 ROOT = Path(__file__).resolve().parents[1]
-NEEDED = ("numpy", "scipy", "scikit-learn")
+NEEDED = ("numpy==", "scipy==", "scikit-learn==")
 
 
 def find_sources(root):
@@ -55,8 +53,8 @@ def assign(source, config, target, wheel=None):
         settings = yaml.safe_load(config.read_text(encoding="utf-8"))
         if wheel is not None:
             shutil.copy(wheel, folder)
-            pins = read_pins((ROOT / "requirements.lock").read_text(encoding="utf-8"))
-            needed = [f"{name}=={pins[name]}" for name in NEEDED]
+            lock = (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines()
+            needed = [line for line in lock if line.startswith(NEEDED)]
             settings |= {"files": [wheel.name], "requirements": [*needed, f"./files/{wheel.name}"]}
         (folder / config.name).write_text(yaml.safe_dump(settings), encoding="utf-8")
         jupytext.write(notebook, folder / f"{source.stem}.ipynb")

@@ -8,11 +8,11 @@ import sys
 import tomllib
 from pathlib import Path
 
-import make_lock
 import pytest
 import yaml
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 import rrl
@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 LOCK = (ROOT / "requirements.lock").read_text(encoding="utf-8")
 HASHED = (ROOT / "requirements-hashed.lock").read_text(encoding="utf-8")
+PINS = dict(re.findall(r"^([\w.-]+)==([^\s;]+)", LOCK, flags=re.M))
 PYTHONS = [f"3.{minor}" for minor in range(100) if Version(f"3.{minor}") in SpecifierSet(PROJECT["requires-python"])]
 CORE = {"numpy", "scipy", "scikit-learn"}
 OPTIONAL = ["torch", "gymnasium", "ale_py", "minari", "d3rlpy", "h5py", "numba", "dask", "matplotlib", "pandas", "cv2"]
@@ -48,12 +49,12 @@ def test_the_lock_has_exact_public_versions_only():
     assert len(lines) > 100
     assert all(re.fullmatch(r"[a-z0-9][a-z0-9._-]*==[0-9][0-9a-z.]*( ; [\w .!=<>'*()]+)?", line) for line in lines)
     assert lines == sorted(lines, key=lambda line: line.split("==")[0])
-    assert len(make_lock.read_pins(LOCK)) == len(lines)
+    assert len(PINS) == len(lines)
     assert not re.search(r"^(nvidia|cuda|triton)", LOCK, re.M)
 
 
 def test_every_locked_package_but_torch_has_hashes():
-    blocks = make_lock.locked_blocks(HASHED.replace(make_lock.HASHED_HEADER, ""))
+    blocks = re.findall(r"^[^#\s].*\n(?:[ \t].*\n)*", HASHED, flags=re.M)
     named = [block.splitlines()[0].removesuffix("\\").rstrip() for block in blocks]
     locked = [line for line in LOCK.splitlines() if not line.startswith(("#", "torch=="))]
     assert named == locked
@@ -65,15 +66,9 @@ def test_every_locked_package_but_torch_has_hashes():
     assert numpy.count("sha256") > 20
 
 
-def test_blocks_leave_out_what_one_build_of_torch_brings():
-    kept = "torch==2.0 \\\n    --hash=sha256:1\ntritonclient==1\ncudax==1\n"
-    text = kept + "nvidia-nccl-cu13==2 ; x\ntriton==3\ncuda-bindings==1 \\\n    --hash=sha256:2\n"
-    assert "".join(make_lock.locked_blocks(text + "cffi==2 ; implementation_name == 'pypy'\n")) == kept
-
-
 def test_the_lock_suits_the_first_release_of_every_python():
     unfit, compared = [], 0
-    for name, version in make_lock.read_pins(LOCK).items():
+    for name, version in PINS.items():
         try:
             installed = importlib.metadata.distribution(name)
         except importlib.metadata.PackageNotFoundError:
@@ -124,7 +119,8 @@ def test_the_same_pythons_everywhere():
     words = f"Python {', '.join(PYTHONS[:-1])} or {PYTHONS[-1]}"
     for name in ("README.md", "book/how_to.md", "Makefile"):
         assert words in (ROOT / name).read_text(encoding="utf-8"), name
-    assert f"for Python {PYTHONS[0]} to {PYTHONS[-1]};" in LOCK
+    settings = tomllib.loads((ROOT / "tools" / "lock.toml").read_text(encoding="utf-8"))
+    assert settings["pip"]["python-version"] == PYTHONS[0]
 
 
 def test_the_oldest_and_the_newest_versions_are_tested():
@@ -141,9 +137,8 @@ def test_make_installs_by_hashes():
 
 
 def test_the_lock_satisfies_every_requirement_of_every_extra():
-    pins = make_lock.read_pins(LOCK)
     for requirement in requirements():
-        assert requirement.specifier.contains(pins[make_lock.normal(requirement.name)]), requirement
+        assert requirement.specifier.contains(PINS[canonicalize_name(requirement.name)]), requirement
 
 
 def test_the_conda_environment_has_the_lock_s_versions():
