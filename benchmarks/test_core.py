@@ -11,8 +11,8 @@ from sklearn.covariance import EmpiricalCovariance
 from sklearn.linear_model import Ridge
 
 from rrl import ReplicableRidge, ReplicableSecondMoment, hypergrid_round
+from rrl._estimators import BLOCK_ENTRIES
 from rrl.randomness import shared_uniform
-from rrl.ridge import BLOCK_ENTRIES
 
 ROWS = 10**6
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ._checks import as_float64, check_weights
+
 if TYPE_CHECKING:
     from typing import Any
 
@@ -33,3 +35,41 @@ def row_blocks(X: Any) -> Any:
     for start in range(0, X.shape[0], rows):
         part = slice(start, start + rows)
         yield part, np.asarray(X[part], dtype=np.float64)
+
+
+class Rows:
+    """Rows of a batch, and labels where there are any, each times the root of its weight.
+
+    Parameters
+    ----------
+    estimator : object
+        Whose batch it is, for messages.
+    X : ndarray, shape (n_samples, n_features)
+    y : ndarray, shape (n_samples,), optional
+    sample_weight : array_like, optional
+        Checked here.
+    ones : bool
+        Whether each row is followed by a one, for an intercept.
+
+    Attributes
+    ----------
+    total : int or float
+        Number of rows, or the sum of their weights.
+    """
+
+    def __init__(self, estimator: Any, X: Any, y: Any = None, sample_weight: Any = None, ones: bool = False) -> None:
+        self.estimator, self.X, self.y, self.ones = estimator, X, y, ones
+        self.weight = None if sample_weight is None else check_weights(sample_weight, len(X))
+        with np.errstate(over="ignore"):
+            self.total = len(X) if self.weight is None else self.weight.sum()
+
+    def blocks(self) -> Any:
+        """Pairs of rows and labels in float64, a block each; the labels are None where there are none."""
+        for part, x in row_blocks(self.X):
+            y = None if self.y is None else as_float64("y", self.y[part])
+            if self.ones:
+                x = np.column_stack([x, np.ones(len(x))])
+            if self.weight is not None:
+                root = np.sqrt(self.weight[part])
+                x, y = x * root[:, None], None if y is None else y * root
+            yield x, y

@@ -22,10 +22,10 @@ from ._checks import (
     check_sums,
     check_weights,
 )
+from ._solve import solve_ridge, warn_of_loose_codes
 from .features import RandomFourierFeatures, rowwise_product
 from .lattice import SCHEMES
 from .replicability import fingerprint
-from .ridge import solve_ridge, warn_of_loose_codes
 
 if TYPE_CHECKING:
     from typing import Any, Self

@@ -17,12 +17,12 @@ from ._checks import (
     check_size,
     check_sums,
 )
+from ._solve import solve_ridge, warn_of_loose_codes
 from .features import rowwise_product
 from .generative import generative_model
 from .lattice import SCHEMES
 from .mdp import greedy_actions
 from .replicability import fingerprint
-from .ridge import solve_ridge, warn_of_loose_codes
 
 if TYPE_CHECKING:
     from typing import Any

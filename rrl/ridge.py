@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import linalg
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import theory
 from ._checks import (
-    as_float64,
-    as_square,
     check_bool,
     check_choice,
-    check_finite,
     check_penalty,
     check_rows,
     check_shared,
     check_small_rows,
     check_sums,
-    check_weights,
     resolve_bin_width,
 )
-from ._estimators import row_blocks, unchanged_on_error
+from ._estimators import Rows, row_blocks, unchanged_on_error
+from ._solve import LooseCodesWarning, solve_ridge, warn_of_loose_codes
 from .lattice import SCHEMES
 
 if TYPE_CHECKING:
@@ -35,108 +30,37 @@ if TYPE_CHECKING:
 
 __all__ = ["LooseCodesWarning", "ReplicableRidge", "ridge_weights"]
 
-#: A d x d Gram whose reciprocal condition number is below d times this is singular but for rounding error.
-CONDITION_NOISE = 32 * np.finfo(float).eps
 
-#: Rounding error of the weights, as a share of the bin width, from which on a warning says so.
-LOOSE = 1e-3
+def r_ridge_regression(
+    rows: Rows, before: tuple, penalty: Any, bin_width: Any, *, scheme: Any, shared_seed: Any, key: Any
+) -> Any:
+    """Algorithm 2 on checked rows, added to the sums of x x', of x y and of ones over the rows before them.
 
-
-def ridge_weights(gram: ArrayLike, moment: ArrayLike, penalty: float) -> np.ndarray:
-    """Solve (gram + penalty I) w = moment, the normal equations of ridge regression.
-
-    Parameters
-    ----------
-    gram : array_like, shape (d, d)
-        Mean of x x', symmetric and positive semidefinite.
-    moment : array_like, shape (d,) or (d, m)
-        Mean of x y.
-    penalty : float
-        The paper's lambda >= 0, average form (erratum E1). At 0 with a singular `gram` the answer is
-        the solution of least norm.
-
-    Returns
-    -------
-    ndarray, shape (d,) or (d, m)
-        The minimiser of mean squared error + penalty * norm(w)^2.
-
-    Raises
-    ------
-    ValueError
-        If an entry is not finite, the shapes do not fit, the penalty is negative or the weights overflow.
-
-    Examples
-    --------
-    >>> from rrl import ridge_weights
-    >>> ridge_weights([[1.0, 0.0], [0.0, 0.5]], [1.0, 1.0], 0.5)
-    array([0.66666667, 1.        ])
+    Returns the new sums, the weights w_hat of line 1 and their rounding error, and line 2's `Rounded`, w_bar.
     """
-    return solve_ridge(gram, moment, penalty)[0]
-
-
-def solve_ridge(gram: Any, moment: Any, penalty: Any) -> Any:
-    """Ridge weights as :func:`ridge_weights`, and how far apart two processors may put each of them.
-
-    Sums in another order differ in their last digits; the solution differs by up to the condition number times that.
-    """
-    check_penalty(penalty)
-    return _solve(gram, moment, float(penalty))
-
-
-def _solve(gram, moment, penalty):
-    """The same for a penalty of each weight's own."""
-    gram, moment = as_square("gram", gram), as_float64("moment", moment)
-    check_finite("moment", moment)
-    if moment.ndim not in (1, 2) or len(moment) != len(gram):
-        raise ValueError(f"moment must have {len(gram)} rows as gram has, got shape {moment.shape}")
-    with np.errstate(over="ignore"):
-        system = gram + penalty * np.eye(len(gram))
-    check_sums(**{"gram + penalty I": system})
-    cut = CONDITION_NOISE * len(gram)
-    reciprocal = 0.0
-    try:
-        factor = linalg.cholesky(system, lower=True)
-        # Scaled to a unit diagonal, so that columns of different units do not look singular.
-        scale = np.sqrt(np.diag(system))
-        norm = np.abs(system / scale / scale[:, None]).sum(axis=0).max()
-        reciprocal = linalg.lapack.dpocon(factor / scale[:, None], norm, uplo="L")[0]  # pyright: ignore[reportAttributeAccessIssue]
-    except linalg.LinAlgError:
-        pass
+    gram, moment, N = before
+    # Line 1: w_hat = (sum of x x' + lambda I)^-1 (sum of x y), with both sums divided by N (erratum E1).
     with np.errstate(over="ignore", invalid="ignore"):
-        if reciprocal > cut:
-            weights = linalg.cho_solve((factor, True), moment)
-            scaled = np.abs(weights.T * scale).max(axis=-1)
-            noise = np.finfo(float).eps / reciprocal * (scaled[..., None] / scale).T
-        else:
-            weights = linalg.pinvh(system, rtol=cut) @ moment
-            noise = np.finfo(float).eps * _kept_condition(system, cut, reciprocal) * np.abs(weights).max(axis=0)
-    check_sums(**{"the solution w": weights})
-    return weights, np.broadcast_to(noise, weights.shape)
+        for x, y in rows.blocks():
+            gram += x.T @ x
+            moment += x.T @ y
+        N += rows.total
+    _check_sums(rows, gram, moment, N, penalty)
+    w_hat, noise = solve_ridge(gram / N, moment / N, penalty)
+    # Line 2: w_bar = R-Hypergrid-Rounding(w_hat, r, bin_width), under a key of its own (erratum E2).
+    w_bar = None
+    if bin_width is not None:
+        w_bar = SCHEMES[scheme](w_hat, bin_width, shared_seed=shared_seed, key=("ridge", key))
+    # Line 3.
+    return (gram, moment, N), w_hat, noise, w_bar
 
 
-def _kept_condition(system, cut, reciprocal):
-    """Condition number of what the pseudo-inverse keeps; infinite where another processor may keep something else."""
-    sizes = np.abs(linalg.eigvalsh(system))
-    sizes /= sizes.max(initial=0) or 1
-    if reciprocal > cut / 2 or ((cut / 2 < sizes) & (sizes < 2 * cut)).any():
-        return np.inf
-    return 1 / sizes[sizes > cut].min(initial=1)
-
-
-class LooseCodesWarning(UserWarning):
-    """Codes may differ between processors: in so ill-conditioned a problem rounding error nears the bin width."""
-
-
-def warn_of_loose_codes(share: Any, stacklevel: int = 3) -> None:
-    """Warn where rounding error, as a share of the bin width, may change one code in a thousand."""
-    if share > LOOSE:
-        warnings.warn(
-            f"on another processor a code may differ with probability up to about {min(share, 1):.2g}: the Gram matrix "
-            "plus penalty is so ill-conditioned that rounding error nears bin_width. Raise penalty or bin_width, or "
-            "drop columns that nearly repeat others.",
-            LooseCodesWarning,
-            stacklevel=stacklevel + 1,
-        )
+def _check_sums(rows, gram, moment, N, penalty):
+    """Refuse rows whose sums float64 does not hold."""
+    check_rows(rows.estimator, rows.X, gram)
+    check_sums(**{"X'X": gram, "X'y": moment, "the sum of sample_weight": N})
+    with np.errstate(over="ignore"):
+        check_small_rows(rows.X, rows.weight, (np.diag(gram) + penalty * N)[: rows.X.shape[1]])
 
 
 class ReplicableRidge(RegressorMixin, BaseEstimator):
@@ -288,47 +212,26 @@ class ReplicableRidge(RegressorMixin, BaseEstimator):
             X, y = validate_data(self, X, y, y_numeric=True, reset=reset, ensure_all_finite=False)
             d = X.shape[1]  # pyright: ignore[reportAttributeAccessIssue]
             width = resolve_bin_width(self.bin_width, d, self.epsilon, self.delta, self.rho, theory.ridge_bin_width)
-            weight = None if sample_weight is None else check_weights(sample_weight, len(y))
+            rows = Rows(self, X, y, sample_weight, ones=self.fit_intercept)
             n = d + bool(self.fit_intercept)
             if not reset and len(self._gram) != n:
                 raise ValueError(f"fit_intercept={self.fit_intercept!r} was another in the first batch: fit anew")
-            gram, moment, total, seen = (
-                (np.zeros((n, n)), np.zeros(n), 0.0, 0)
-                if reset
-                else (self._gram.copy(), self._moment.copy(), self._total, self.n_samples_seen_)
-            )
-            with np.errstate(over="ignore", invalid="ignore"):
-                for part, block in row_blocks(X):
-                    labels = as_float64("y", y[part])
-                    if self.fit_intercept:
-                        block = np.column_stack([block, np.ones(len(block))])
-                    if weight is not None:
-                        root = np.sqrt(weight[part])
-                        block, labels = block * root[:, None], labels * root
-                    gram += block.T @ block
-                    moment += block.T @ labels
-                total += len(y) if weight is None else weight.sum()
-            check_rows(self, X, gram)
-            check_sums(**{"X'X": gram, "X'y": moment, "the sum of sample_weight": total})
+            zeros = np.zeros((n, n)), np.zeros(n), 0.0
+            before = zeros if reset else (self._gram.copy(), self._moment.copy(), self._total)
             penalty = np.full(n, float(self.penalty))
-            penalty[d:] = 0
-            with np.errstate(over="ignore"):
-                check_small_rows(X, weight, (np.diag(gram) + penalty * total)[:d])
-            weights, noise = _solve(gram / total, moment / total, penalty)
-            rounded = (
-                None
-                if width is None
-                else SCHEMES[self.scheme](weights, width, shared_seed=self.shared_seed, key=("ridge", self.key))
+            penalty[d:] = 0  # an intercept's
+            sums, weights, noise, rounded = r_ridge_regression(
+                rows, before, penalty, width, scheme=self.scheme, shared_seed=self.shared_seed, key=self.key
             )
-        self._gram, self._moment, self._total = gram, moment, total
-        self.n_samples_seen_ = seen + len(y)
+        self.n_samples_seen_ = len(y) + (0 if reset else self.n_samples_seen_)
+        self._gram, self._moment, self._total = sums
         self.bin_width_ = width
         self.unrounded_coef_ = weights[:d]
         self.codes_ = None if rounded is None else rounded.codes
         values = weights.copy() if rounded is None else rounded.values
         self.coef_, self.intercept_ = values[:d], float(values[d:].sum())
         if width is not None:
-            warn_of_loose_codes((noise / width).max(), stacklevel=4)
+            warn_of_loose_codes((noise / width).max(), stacklevel=3)
         return self
 
     def predict(self, X: Any) -> np.ndarray:
@@ -347,3 +250,36 @@ class ReplicableRidge(RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         X = validate_data(self, X, reset=False)
         return np.concatenate([block @ self.coef_ for _, block in row_blocks(X)]) + self.intercept_
+
+
+def ridge_weights(gram: ArrayLike, moment: ArrayLike, penalty: float) -> np.ndarray:
+    """Solve (gram + penalty I) w = moment, the normal equations of ridge regression.
+
+    Parameters
+    ----------
+    gram : array_like, shape (d, d)
+        Mean of x x', symmetric and positive semidefinite.
+    moment : array_like, shape (d,) or (d, m)
+        Mean of x y.
+    penalty : float
+        The paper's lambda >= 0, average form (erratum E1). At 0 with a singular `gram` the answer is
+        the solution of least norm.
+
+    Returns
+    -------
+    ndarray, shape (d,) or (d, m)
+        The minimiser of mean squared error + penalty * norm(w)^2.
+
+    Raises
+    ------
+    ValueError
+        If an entry is not finite, the shapes do not fit, the penalty is negative or the weights overflow.
+
+    Examples
+    --------
+    >>> from rrl import ridge_weights
+    >>> ridge_weights([[1.0, 0.0], [0.0, 0.5]], [1.0, 1.0], 0.5)
+    array([0.66666667, 1.        ])
+    """
+    check_penalty(penalty)
+    return solve_ridge(gram, moment, penalty)[0]

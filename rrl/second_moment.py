@@ -16,10 +16,9 @@ from ._checks import (
     check_rows,
     check_shared,
     check_sums,
-    check_weights,
     resolve_bin_width,
 )
-from ._estimators import row_blocks, unchanged_on_error
+from ._estimators import Rows, unchanged_on_error
 from .lattice import SCHEMES
 
 if TYPE_CHECKING:
@@ -30,82 +29,39 @@ if TYPE_CHECKING:
 __all__ = ["ReplicableSecondMoment", "project_psd", "round_symmetric"]
 
 
-def project_psd(a: ArrayLike) -> np.ndarray:
-    """Project a square matrix onto the cone of positive semidefinite matrices.
+def r_uc_cov_estimation(
+    rows: Rows, before: tuple, n_rounds: int, bin_width: Any, *, scheme: Any, shared_seed: Any, key: Any
+) -> Any:
+    """Algorithm 3 on checked rows, added to the sums of x x' and of ones over the rows before them.
 
-    Solves min over symmetric P >= 0 of norm(P - a)_F: symmetrise, then clip negative eigenvalues at
-    zero (the paper's Pi_PSD, Algorithm 3). A matrix that is already positive semidefinite up to
-    rounding error comes back as its symmetric part, so projecting twice changes nothing.
-
-    Parameters
-    ----------
-    a : array_like, shape (d, d)
-        Finite real numbers; the caller's array is not changed.
-
-    Returns
-    -------
-    ndarray of float64, shape (d, d)
-        Exactly symmetric.
-
-    Raises
-    ------
-    ValueError
-        If `a` is not square, an entry is not finite or an eigenvalue overflows.
-
-    Examples
-    --------
-    >>> from rrl import project_psd
-    >>> project_psd([[1.0, 5.0], [0.0, 1.0]])
-    array([[1.75, 1.75],
-           [1.75, 1.75]])
+    Returns the new sums, Sigma_hat of line 1, the estimate of line 4, and the codes of line 2.
     """
-    a = as_square("a", a)
-    # Halving first keeps the sum of two large entries finite; adding zero turns a minus zero into zero.
-    symmetric = a / 2 + a.T / 2 + 0.0
-    eigenvalues, vectors = np.linalg.eigh(symmetric)
-    check_sums(**{"an eigenvalue of a": eigenvalues})
-    noise = 4 * len(a) * np.finfo(float).eps * np.abs(eigenvalues).max()
-    if eigenvalues[0] >= -noise:
-        return symmetric
-    clipped = (vectors * np.maximum(eigenvalues, 0)) @ vectors.T
-    return clipped / 2 + clipped.T / 2 + 0.0
+    gram, N = before
+    # Line 1: Sigma_hat = sum over t rounds of the mean of x x' over M = N / t rows.
+    with np.errstate(over="ignore", invalid="ignore"):
+        for x, _ in rows.blocks():
+            gram += x.T @ x
+        N += rows.total
+        sigma = gram * (n_rounds / N)
+    _check_sums(rows, gram, N, sigma)
+    if bin_width is None:
+        return (gram, N), sigma, sigma.copy(), None
+    # Line 2: R-Hypergrid-Rounding of the entries j <= l, under a key of its own (erratum E2).
+    entries, codes = _round_triangle(sigma, bin_width, scheme, shared_seed, key)
+    # Line 3: the entries l < j are theirs.
+    symmetric = _mirror(entries, len(sigma))
+    # Line 4: Pi_PSD.
+    return (gram, N), sigma, project_psd(symmetric), codes
 
 
-def round_symmetric(
-    a: ArrayLike, bin_width: float, *, shared_seed: int, key: tuple = (), scheme: str = "grid"
-) -> tuple:
-    """Round the upper triangle of a symmetric matrix, mirror it, project (lines 2 to 4 of Algorithm 3).
+def _check_sums(rows, gram, N, sigma):
+    """Refuse rows whose sums float64 does not hold."""
+    check_rows(rows.estimator, rows.X, gram)
+    check_sums(**{"X'X": gram, "the sum of sample_weight": N, "n_rounds times the mean of x x'": sigma})
 
-    Parameters
-    ----------
-    a : array_like, shape (d, d)
-        Symmetric; only the upper triangle is read.
-    bin_width : float
-        The paper's alpha.
-    shared_seed : int
-        The paper's r.
-    key : tuple, default=()
-        Name of this call.
-    scheme : {"grid", "lattice"}, default="grid"
-        The lattice rounds the triangle in coordinates with the Frobenius norm; its worst error is that
-        of the grid, d bin_width / 2.
 
-    Returns
-    -------
-    matrix : ndarray, shape (d, d)
-        Rounded and projected.
-    codes : ndarray of int64, shape (d (d + 1) / 2,)
-        Codes of the upper triangle in row-major order, before the projection.
-
-    Examples
-    --------
-    >>> from rrl.second_moment import round_symmetric
-    >>> matrix, codes = round_symmetric([[0.5, 0.1], [0.1, 0.3]], 0.2, shared_seed=3)
-    >>> codes.shape, bool((matrix == matrix.T).all())
-    ((3,), True)
-    """
-    a = as_square("a", a)
-    check_choice("scheme", scheme, SCHEMES)
+def _round_triangle(a, bin_width, scheme, shared_seed, key):
+    """The upper triangle, row-major, rounded by the scheme, and its codes."""
     upper = np.triu_indices(len(a))
     entries, length = a[upper], 1.0
     if scheme == "lattice":
@@ -113,10 +69,15 @@ def round_symmetric(
         length = np.where(upper[0] == upper[1], 1.0, np.sqrt(2))
         bin_width = bin_width * np.sqrt(2 * len(a) / (len(a) + 1))
     rounded = SCHEMES[scheme](entries * length, bin_width, shared_seed=shared_seed, key=("second_moment", key))
-    matrix = np.zeros_like(a)
-    matrix[upper] = rounded.values / length
-    matrix.T[upper] = matrix[upper]
-    return project_psd(matrix), rounded.codes
+    return rounded.values / length, rounded.codes
+
+
+def _mirror(entries, d):
+    """The symmetric d x d matrix of an upper triangle."""
+    upper, matrix = np.triu_indices(d), np.empty((d, d))
+    matrix[upper] = entries
+    matrix.T[upper] = entries
+    return matrix
 
 
 class ReplicableSecondMoment(BaseEstimator):
@@ -236,28 +197,100 @@ class ReplicableSecondMoment(BaseEstimator):
             width = resolve_bin_width(
                 self.bin_width, d, self.epsilon, self.delta, self.rho, theory.second_moment_bin_width
             )
-            weight = None if sample_weight is None else check_weights(sample_weight, len(X))
-            gram, total, seen = (
-                (np.zeros((d, d)), 0.0, 0) if reset else (self._gram.copy(), self._total, self.n_samples_seen_)
+            before = (np.zeros((d, d)), 0.0) if reset else (self._gram.copy(), self._total)
+            sums, plain, matrix, codes = r_uc_cov_estimation(
+                Rows(self, X, sample_weight=sample_weight),
+                before,
+                self.n_rounds,
+                width,
+                scheme=self.scheme,
+                shared_seed=self.shared_seed,
+                key=self.key,
             )
-            with np.errstate(over="ignore", invalid="ignore"):
-                for part, block in row_blocks(X):
-                    if weight is not None:
-                        block = block * np.sqrt(weight[part])[:, None]
-                    gram += block.T @ block
-                total += len(X) if weight is None else weight.sum()
-                plain = gram * (self.n_rounds / total)
-            check_rows(self, X, gram)
-            check_sums(**{"X'X": gram, "the sum of sample_weight": total, "n_rounds times the mean of x x'": plain})
-            matrix, codes = plain.copy(), None
-            if width is not None:
-                matrix, codes = round_symmetric(
-                    plain, width, shared_seed=self.shared_seed, key=self.key, scheme=self.scheme
-                )
-        self._gram, self._total = gram, total
-        self.n_samples_seen_ = seen + len(X)
+        self.n_samples_seen_ = len(X) + (0 if reset else self.n_samples_seen_)
+        self._gram, self._total = sums
         self.bin_width_ = width
         self.unrounded_second_moment_ = plain
         self.second_moment_ = matrix
         self.codes_ = codes
         return self
+
+
+def round_symmetric(
+    a: ArrayLike, bin_width: float, *, shared_seed: int, key: tuple = (), scheme: str = "grid"
+) -> tuple:
+    """Round the upper triangle of a symmetric matrix, mirror it, project (lines 2 to 4 of Algorithm 3).
+
+    Parameters
+    ----------
+    a : array_like, shape (d, d)
+        Symmetric; only the upper triangle is read.
+    bin_width : float
+        The paper's alpha.
+    shared_seed : int
+        The paper's r.
+    key : tuple, default=()
+        Name of this call.
+    scheme : {"grid", "lattice"}, default="grid"
+        The lattice rounds the triangle in coordinates with the Frobenius norm; its worst error is that
+        of the grid, d bin_width / 2.
+
+    Returns
+    -------
+    matrix : ndarray, shape (d, d)
+        Rounded and projected.
+    codes : ndarray of int64, shape (d (d + 1) / 2,)
+        Codes of the upper triangle in row-major order, before the projection.
+
+    Examples
+    --------
+    >>> from rrl.second_moment import round_symmetric
+    >>> matrix, codes = round_symmetric([[0.5, 0.1], [0.1, 0.3]], 0.2, shared_seed=3)
+    >>> codes.shape, bool((matrix == matrix.T).all())
+    ((3,), True)
+    """
+    a = as_square("a", a)
+    check_choice("scheme", scheme, SCHEMES)
+    entries, codes = _round_triangle(a, bin_width, scheme, shared_seed, key)
+    return project_psd(_mirror(entries, len(a))), codes
+
+
+def project_psd(a: ArrayLike) -> np.ndarray:
+    """Project a square matrix onto the cone of positive semidefinite matrices.
+
+    Solves min over symmetric P >= 0 of norm(P - a)_F: symmetrise, then clip negative eigenvalues at
+    zero (the paper's Pi_PSD, Algorithm 3). A matrix that is already positive semidefinite up to
+    rounding error comes back as its symmetric part, so projecting twice changes nothing.
+
+    Parameters
+    ----------
+    a : array_like, shape (d, d)
+        Finite real numbers; the caller's array is not changed.
+
+    Returns
+    -------
+    ndarray of float64, shape (d, d)
+        Exactly symmetric.
+
+    Raises
+    ------
+    ValueError
+        If `a` is not square, an entry is not finite or an eigenvalue overflows.
+
+    Examples
+    --------
+    >>> from rrl import project_psd
+    >>> project_psd([[1.0, 5.0], [0.0, 1.0]])
+    array([[1.75, 1.75],
+           [1.75, 1.75]])
+    """
+    a = as_square("a", a)
+    # Halving first keeps the sum of two large entries finite; adding zero turns a minus zero into zero.
+    symmetric = a / 2 + a.T / 2 + 0.0
+    eigenvalues, vectors = np.linalg.eigh(symmetric)
+    check_sums(**{"an eigenvalue of a": eigenvalues})
+    noise = 4 * len(a) * np.finfo(float).eps * np.abs(eigenvalues).max()
+    if eigenvalues[0] >= -noise:
+        return symmetric
+    clipped = (vectors * np.maximum(eigenvalues, 0)) @ vectors.T
+    return clipped / 2 + clipped.T / 2 + 0.0

@@ -406,7 +406,7 @@ def test_an_interrupt_in_mid_fit_leaves_the_estimator_as_it_was(monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("rrl.ridge._solve", interrupted)
+    monkeypatch.setattr("rrl.ridge.solve_ridge", interrupted)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X0[:, :2], Y0)
     assert state(model) == before

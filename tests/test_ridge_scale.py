@@ -7,8 +7,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rrl import LooseCodesWarning, ReplicableRidge, ReplicableSecondMoment, ridge_weights
-from rrl.ridge import CONDITION_NOISE, solve_ridge
+from rrl import (
+    LinearMDP,
+    LooseCodesWarning,
+    ReplicableFittedQ,
+    ReplicableRidge,
+    ReplicableSecondMoment,
+    g_optimal_design,
+    r_lsvi,
+    ridge_weights,
+)
+from rrl._solve import CONDITION_NOISE, solve_ridge
 
 
 def test_sums_that_underflow_are_refused_not_computed_with_the_digits_that_are_left():
@@ -117,3 +126,19 @@ def test_an_intercept_of_ones_is_penalised_as_the_docstring_says():
     assert abs(fit(X, y + 1000).coef_[0] - slope) > 1
     assert fit(X, (y + 1000) - 1000).coef_[0] == pytest.approx(slope, abs=1e-9)
     assert "penalised like every other" in ReplicableRidge.__doc__
+
+
+def test_the_warning_names_the_line_of_the_user():
+    X, y = twins(1e-6)
+    chain = LinearMDP.chain(n_states=3, horizon=3)
+    finest = {"n_samples": 10**6, "penalty": 0, "bin_width": 1e-13, "shared_seed": 1}
+    fitted_q = ReplicableFittedQ(np.array, 2, n_rounds=1, penalty=0.0)
+    for run in (
+        lambda: ReplicableRidge(0.0, bin_width=0.2).fit(X, y),
+        lambda: ReplicableRidge(0.0, bin_width=0.2).partial_fit(X, y),
+        lambda: r_lsvi(chain, g_optimal_design(chain.features), rng=np.random.default_rng(0), **finest),
+        lambda: fitted_q.fit(X, np.arange(len(y)) % 2, y, X, np.ones(len(y), bool)),
+    ):
+        with pytest.warns(LooseCodesWarning) as told:
+            run()
+        assert (told[0].filename, told[0].lineno) == (__file__, run.__code__.co_firstlineno)

@@ -40,7 +40,7 @@ MODULES = {
     "lsvi": "generative",
     "lsvi_ucb/lsvi_ucb": "lsvi_ucb/arguments lsvi_ucb/data",
     "": "rounding lattice randomness scaling core_set lsvi tabular mdp/linear_mdp fitted_q pilot choosing",
-    "ridge ridge_scale second_moment_weights": "ridge",
+    "ridge ridge_scale second_moment_weights": "ridge _solve",
     "second_moment second_moment_weights lattice": "second_moment",
     "lsvi_ucb/switching lsvi_ucb/lsvi_ucb": "lsvi_ucb/algorithm",
     "mdp/linear_mdp": "mdp/counts",
