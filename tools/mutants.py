@@ -1,67 +1,51 @@
-"""Mutation testing of the core: the small changes of its code that no test notices.
+"""Mutation testing with Cosmic Ray: of a random sample of changes to each module, the share that its tests notice.
 
-Needs Cosmic Ray beside the packages of the book (``pip install cosmic-ray==8.7.0``); run it as
-``make mutants`` or ``python tools/mutants.py ridge --sample 40``. Nothing on disk is changed: each
-mutant is imported in a forked process, which runs the module's tests, the fastest first, until one
-fails. Results are kept in ``_build/mutants``; running again tries only what survived or is new.
+Needs ``pip install -c requirements.lock cosmic-ray==8.7.0``; run it as ``make mutants`` or as
+``python tools/mutants.py ridge --sample 40``. Cosmic Ray changes files in place: it works in a copy below
+``_build/mutants``, beside its sessions, from which a run that was stopped goes on.
 """
 
 import argparse
-import importlib
-import json
-import multiprocessing
+import hashlib
 import os
 import random
 import resource
-import signal
+import shutil
 import sys
 import time
-from contextlib import suppress
-from importlib.machinery import SourceFileLoader
-from importlib.util import spec_from_file_location
 from pathlib import Path
 
-import pytest
-from cosmic_ray.ast import ast_nodes, get_ast
-from cosmic_ray.mutating import mutate_code
-from cosmic_ray.plugins import get_operator, operator_names
-from hypothesis import Phase, settings
+from cosmic_ray import commands
+from cosmic_ray.ast import ast_nodes, get_ast_from_path
+from cosmic_ray.config import ConfigDict
+from cosmic_ray.testing import run_tests
+from cosmic_ray.work_db import use_db
+from cosmic_ray.work_item import TestOutcome
 from scipy.stats import binomtest
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "_build" / "mutants"
 SEED = 20261128
-SLOW = 4.0  # Slower tests are left out: a survivor would cost minutes. Seconds.
 MEMORY = 8 << 30
-# The modules, by their tests: those of the interface and these; none is said where a test has the module's name.
-MODULES = {
-    "arguments rounding randomness ridge theory/theory": "_checks",
-    "ridge second_moment_weights": "_estimators",
-    "lsvi": "generative",
-    "lsvi_ucb/lsvi_ucb": "lsvi_ucb/arguments lsvi_ucb/data",
-    "": "rounding lattice randomness scaling core_set lsvi tabular mdp/linear_mdp fitted_q pilot choosing",
-    "ridge ridge_scale second_moment_weights": "ridge _solve",
-    "second_moment second_moment_weights lattice": "second_moment",
-    "lsvi_ucb/switching lsvi_ucb/lsvi_ucb": "lsvi_ucb/algorithm",
-    "mdp/linear_mdp": "mdp/counts",
-    "replicability pairs": "replicability",
-    "features fitted_q": "features",
-    "certify pairs": "certify",
-    "arguments theory/theory": "theory/_formula",
-    "theory/theory theory/theory_rl theory/theory_sharper theory/theory_lattice": "theory/linear theory/rounding "
-    "theory/lsvi theory/lsvi_ucb theory/sharper theory/bonus",
-    "theory/theory_lattice": "theory/lattice theory/uniform",
-    "theory/theory_stopping": "theory/stopping",
-    "theory/theory_exploration": "theory/exploration",
-    "theory/theory_exponents": "theory/exponents",
-    "adaptive/adaptive": "adaptive/rounding adaptive/ridge adaptive/lsvi",
-    "pqn/pqn": "pqn/targets",
-    "pqn/pqn_agreement": "pqn/agreement",
-}
-TESTS = {
-    module: ("interface", *(tests.split() or [module]))
-    for tests, modules in MODULES.items()
-    for module in modules.split()
+PYTEST = f"{sys.executable} -m pytest -x -q -m 'not slow' -p no:benchmark -p no:cacheprovider -p no:xdist -p no:cov"
+MODULES = (
+    "_checks _estimators _solve rounding lattice randomness ridge second_moment scaling core_set generative lsvi tabular "
+    "features fitted_q replicability certify pilot choosing mdp/linear_mdp mdp/counts lsvi_ucb/arguments lsvi_ucb/data "
+    "lsvi_ucb/algorithm adaptive/rounding adaptive/ridge adaptive/lsvi theory/_formula theory/linear theory/rounding "
+    "theory/lsvi theory/lsvi_ucb theory/sharper theory/bonus theory/lattice theory/uniform theory/stopping "
+    "theory/exploration theory/exponents pqn/targets pqn/agreement"
+).split()
+# A module's tests are those of its name or of its folder, those of the interface, and these.
+MORE = {
+    "_checks": "test_arguments.py test_rounding.py test_randomness.py test_ridge.py theory/test_theory.py",
+    "_estimators": "test_ridge.py test_second_moment_weights.py",
+    "_solve": "test_ridge.py test_ridge_scale.py test_second_moment_weights.py",
+    "ridge": "test_second_moment_weights.py",
+    "second_moment": "test_lattice.py",
+    "generative": "test_lsvi.py",
+    "features": "test_fitted_q.py",
+    "replicability": "test_pairs.py",
+    "certify": "test_pairs.py",
 }
 # Only changes to an operator of the same kind: `a << b` for `a * b` would crash on any float.
 KINDS = (
@@ -74,15 +58,6 @@ KINDS = (
     {"Delete", "Invert"},
     {"Delete", "Not"},
 )
-
-
-def operators():
-    """Cosmic Ray's operators that are used: family, name and the operator itself."""
-    for name in operator_names():
-        family, *change = name.removeprefix("core/").split("_")
-        operator = get_operator(name)
-        if not operator.arguments() and (not change or any(kind >= set(change) for kind in KINDS)):
-            yield family, name, operator()
 
 
 def silent_spans(tree):
@@ -100,182 +75,67 @@ def silent_spans(tree):
             yield node
 
 
-def places(source):
-    """Places that can be changed, each with its possible changes; and the number of silent places left out."""
-    tree = get_ast(source)
-    silent = [(node.start_pos, node.end_pos) for node in silent_spans(tree)]
-    found, left_out = {}, set()
-    for family, name, operator in operators():
-        spans = (span for node in ast_nodes(tree) for span in operator.mutation_positions(node))
-        for occurrence, (start, end) in enumerate(spans):
-            place = (start, family)
-            if any(first <= start and end <= last for first, last in silent):
-                left_out.add(place)
-            else:
-                found.setdefault(place, []).append((name, occurrence))
-    return found, len(left_out)
-
-
-def sample(source, size, seed):
-    """One random change at each of `size` random places; a larger sample begins with the smaller one."""
-    found, left_out = places(source)
-    draws = {place: random.Random(f"{seed} {place}") for place in found}
-    order = sorted(found, key=lambda place: draws[place].random())
-    return [draws[place].choice(found[place]) for place in order[:size]], len(found), left_out
-
-
-class Mutated(SourceFileLoader):
-    """Finds and loads one module, from a text instead of its file."""
-
-    def __init__(self, name, path, source):
-        super().__init__(name, str(path))
-        self.source = source
-
-    def find_spec(self, name, path=None, target=None):
-        return spec_from_file_location(name, self.path, loader=self) if name == self.name else None
-
-    def get_code(self, fullname):
-        return compile(self.source, self.path, "exec")
-
-
-class FastestFirst:
-    """Pytest plugin: orders and times the tests, and lets hypothesis stop at the first failure."""
-
-    def __init__(self, seconds):
-        self.seconds, self.timed = seconds, {}
-
-    def pytest_sessionstart(self):
-        profile = settings(settings.get_profile("rrl"), phases=[Phase.explicit, Phase.generate])
-        settings.register_profile("mutants", profile)
-        settings.load_profile("mutants")
-
-    def pytest_collection_modifyitems(self, items):
-        if self.seconds:
-            items[:] = [item for item in items if self.seconds.get(item.nodeid, 0) < SLOW]
-            items.sort(key=lambda item: self.seconds.get(item.nodeid, 0))
-
-    def pytest_runtest_logreport(self, report):
-        self.timed[report.nodeid] = self.timed.get(report.nodeid, 0) + report.duration
-
-
-def run_tests(module, source, seconds, report, timeout):
-    """Import `source` as `module` and run its tests; runs in a process of its own."""
-    os.setsid()
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    # Also where nobody is left to stop it.
-    resource.setrlimit(resource.RLIMIT_CPU, (int(timeout) + 1,) * 2)
-    null = os.open(os.devnull, os.O_RDWR)
-    log = os.open(report.with_suffix(".log"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-    for number, handle in enumerate((null, log, log)):
-        os.dup2(handle, number)
-    path = ROOT / "rrl" / f"{module}.py"
-    name = "rrl." + module.replace("/", ".")
-    sys.meta_path.insert(0, Mutated(name, path, source))
-    importlib.import_module(name)
-    plugin = FastestFirst(seconds)
-    files = [
-        str(path),
-        *(str((ROOT / "tests" / test).with_name(f"test_{Path(test).name}.py")) for test in TESTS[module]),
-    ]
-    options = ["-x", "-q", "--tb=line", *(f"-pno:{name}" for name in ("benchmark", "cacheprovider", "xdist", "cov"))]
-    code = pytest.main([*options, *files], plugins=[plugin])
-    if not seconds:
-        report.write_text(json.dumps({"seconds": plugin.timed, "imported": sorted(sys.modules)}))
-    sys.stdout.flush()
-    os._exit(int(code))
-
-
-def outcome(module, source, seconds, timeout):
-    """What the tests say of one mutant, in a forked process that cannot outlive its time."""
-    report = RESULTS / "report.json"
-    process = multiprocessing.get_context("fork").Process(
-        target=run_tests, args=(module, source, seconds, report, timeout)
-    )
-    process.start()
-    process.join(timeout)
-    late = process.is_alive()
-    if process.pid:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-    process.join()
-    return "timeout" if late else "survived" if process.exitcode == 0 else "killed"
-
-
-def time_tests(module, source):
-    """Time the tests on the unchanged module, import here what they import, and run them once more as for a mutant.
-
-    Returns the seconds of each test, and the time allowed for a mutant.
-    """
-    file = RESULTS / f"{'-'.join(TESTS[module]).replace('/', '.')}.times.json"
-    if not file.exists():
-        must_pass(module, source, {}, 1200)
-        (RESULTS / "report.json").rename(file)
-    report = json.loads(file.read_text())
-    ours = {"rrl", "conftest", *(path.stem for path in ROOT.glob("*/*.py"))}
-    for name in report["imported"]:
-        if name.split(".")[0] not in ours and name not in sys.modules:
-            with suppress(Exception):
-                importlib.import_module(name)
-    start = time.monotonic()
-    must_pass(module, source, report["seconds"], 600)
-    return report["seconds"], 20 + 4 * (time.monotonic() - start)
-
-
-def must_pass(module, source, seconds, timeout):
-    """Stop if the tests do not pass on the unchanged module."""
-    if outcome(module, source, seconds, timeout) != "survived":
-        raise SystemExit(f"the tests of {module} do not pass:\n" + (RESULTS / "report.log").read_text()[-3000:])
-
-
-def changed_line(source, mutant):
-    """First line that differs: its number, before and after."""
-    for number, (old, new) in enumerate(zip(source.splitlines(), mutant.splitlines(), strict=False), 1):
-        if old != new:
-            return number, old.strip(), new.strip()
-    return 0, "", ""
+def places(path, items):
+    """Changes by the place and the kind of change, without those in silent spans."""
+    silent = [(node.start_pos, node.end_pos) for node in silent_spans(get_ast_from_path(path))]
+    found = {}
+    for item in items:
+        (change,) = item.mutations
+        family, *operators = change.operator_name.removeprefix("core/").split("_")
+        told = any(first <= change.start_pos and change.end_pos <= last for first, last in silent)
+        if not told and (not operators or any(kind >= set(operators) for kind in KINDS)):
+            found.setdefault((change.start_pos, family), []).append(item)
+    return found
 
 
 def try_module(module, size, seed):
-    """Try a sample of mutants of one module; what was killed before, with the same source, is not tried again."""
-    source = (ROOT / "rrl" / f"{module}.py").read_text()
-    chosen, total, left_out = sample(source, size, seed)
-    file = RESULTS / f"{module.replace('/', '_')}.json"
-    kept = json.loads(file.read_text()) if file.exists() else {}
-    tried = kept["mutants"] if kept.get("source") == source else {}
-    seconds = None
-    for name, occurrence in chosen:
-        mutant = f"{name} {occurrence}"
-        if tried.get(mutant, {"outcome": "survived"})["outcome"] == "survived":
-            if seconds is None:
-                seconds, allowed = time_tests(module, source)
-            changed = mutate_code(source, get_operator(name)(), occurrence)
-            line, before, after = changed_line(source, changed)
-            start = time.monotonic()
-            result = outcome(module, changed, seconds, allowed)
-            print(f"{module}:{line} {result} {time.monotonic() - start:.1f} s: {before}  ->  {after}", flush=True)
-            tried[mutant] = {"outcome": result, "line": line, "before": before, "after": after}
-            file.write_text(json.dumps({"source": source, "mutants": tried}, indent=1, ensure_ascii=False))
-    return total, left_out, [tried[f"{name} {occurrence}"]["outcome"] for name, occurrence in chosen]
+    """Try one random change at each of `size` random places of a module; return what became of them."""
+    path, folder = Path("rrl", f"{module}.py"), module.rpartition("/")[0]
+    tests = [Path("tests", name) for name in f"test_interface.py {folder or MORE.get(module, '')}".split()]
+    tests += () if folder else sorted(Path("tests").glob(f"test_{module}*.py"))
+    command = f"{PYTEST} {path} {' '.join(map(str, tests))}"
+    start = time.monotonic()
+    outcome, said = run_tests(command, 1200)
+    if outcome != TestOutcome.SURVIVED:
+        raise SystemExit(f"the tests of {module} do not pass:\n{said[-3000:]}")
+    settings = {"test-command": command, "timeout": 20 + 4 * (time.monotonic() - start)}
+    key = hashlib.sha256(f"{size} {seed} {path.read_text()}".encode()).hexdigest()[:8]
+    with use_db(str(RESULTS / f"{module.replace('/', '-')}-{key}.sqlite")) as work:
+        if not work.num_work_items:
+            commands.init([path], work, {})
+            found = sorted(places(path, work.work_items).items())
+            draw = random.Random(f"{seed} {module}")
+            draw.shuffle(found)
+            work.clear()
+            work.add_work_items([draw.choice(items) for _, items in found[:size]])
+        commands.execute(work, ConfigDict(settings | {"distributor": {"name": "local"}}))
+        results = [result for _, result in work.results]
+    for result in results:
+        if not result.is_killed:
+            print("".join(line + "\n" for line in result.diff.splitlines() if line[:1] in "+-"), flush=True)
+    return results
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("modules", nargs="*", default=list(TESTS), help="as in: ridge theory/linear (default: all)")
+    parser.add_argument("modules", nargs="*", default=MODULES, help="as in: ridge theory/linear (default: all)")
     parser.add_argument("--sample", type=int, default=25, help="places tried in each module")
     parser.add_argument("--seed", type=int, default=SEED)
     options = parser.parse_args()
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    tree = RESULTS / "tree"
+    shutil.copytree(ROOT, tree, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".*", "_build", "chapters"))
+    os.chdir(tree)
+    os.environ |= {"PYTHONPATH": str(tree), "OMP_NUM_THREADS": "1"}
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     rows = []
-    for module in options.modules or list(TESTS):
-        total, left_out, outcomes = try_module(module, options.sample, options.seed)
-        killed = sum(result != "survived" for result in outcomes)
-        rows.append((module, total, left_out, len(outcomes), killed, outcomes.count("timeout")))
-    print("\n| module | places | silent | tried | killed | by time | score, 95 % interval |\n|-|-|-|-|-|-|-|")
-    for module, total, silent, tried, killed, late in [*rows, ("all", *(map(sum, zip(*[row[1:] for row in rows]))))]:
+    for module in options.modules:
+        results = try_module(module, options.sample, options.seed)
+        late = sum(result.output == "timeout" for result in results)
+        rows.append((module, len(results), sum(result.is_killed for result in results), late))
+    print("| module | tried | killed | by time | score, 95 % interval |\n|-|-|-|-|-|")
+    for module, tried, killed, late in [*rows, ("all", *map(sum, list(zip(*rows))[1:]))]:
         low, high = binomtest(killed, tried).proportion_ci()
-        score = f"{killed / tried:.0%}, {low:.0%} to {high:.0%}"
-        print(f"| {module} | {total} | {silent} | {tried} | {killed} | {late} | {score} |")
+        print(f"| {module} | {tried} | {killed} | {late} | {killed / tried:.0%}, {low:.0%} to {high:.0%} |")
 
 
 if __name__ == "__main__":
