@@ -56,7 +56,7 @@ def numbers():
 
 
 def test_what_the_front_pages_say_in_words_is_so(numbers):
-    # "at a price", "decides": the largest penalty agrees most and loses return by rounding.
+    # "at lower return", "decides": the largest penalty agrees most and loses return by rounding.
     assert numbers["same-large"] > 0.5 > 10 * numbers["same-small"]
     assert numbers["return-rounded"] < 0.7 * numbers["return-unrounded"]
     curves = [numbers[f"same-curve-{p}"] for p in ("0.01", "0.1", "1")]
