@@ -9,8 +9,8 @@ than the part in use. In the order of the paper:
 - ``mdp``: Definition 2.1, the model, its instances, draws and counts;
 - ``generative``, ``lsvi``, ``lsvi_ucb``: Algorithms 4 and 5;
 - ``features``, ``fitted_q``, ``pqn``: the methods of Section 6;
-- ``pairs``, ``replicability``, ``evidence``, ``certify``, ``choosing``, ``pilot``: measuring, certifying, choosing
-  bins, for any algorithm; ``programs``, ``statement``, ``testing``: for programs, for print, for test suites;
+- ``pairs``, ``replicability``, ``evidence``, ``certify``, ``law``, ``choosing``, ``pilot``: measuring, certifying,
+  choosing bins, for any algorithm; ``programs``, ``statement``, ``testing``: for programs, for print, for test suites;
 - ``theory``: every formula, with its constants;
 - ``datasets``, ``experiments``: loaders, the run store, the command line, Figures 1 and 2;
 - ``book``: what only the book's pages use.

@@ -40,13 +40,8 @@ from .replicability import (
     pairwise_share,
 )
 from .evidence import anytime_limits
-from .certify import (
-    Certificate,
-    CertificationLaw,
-    certification_law,
-    certify_replicability,
-    least_pairs,
-)
+from .certify import Certificate, certify_replicability
+from .law import CertificationLaw, certification_law, least_pairs
 from .choosing import ChosenBinWidth, choose_bin_width
 from .programs import certify_program
 from .tradeoff import plot_trade_off, trade_off

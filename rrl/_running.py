@@ -16,12 +16,14 @@ from pathlib import Path
 
 from ._checks import check_positive
 from ._outputs import read_outputs
-from .pairs import RunFailed
+from .pairs import RunFailed, RunPrevented
 
 __all__ = ["Program", "Running", "command_text"]
 
 #: Lines of standard error that are told of a run that failed.
 TAIL = 12
+#: What ends a job: a scheduler, Ctrl-C, a closed terminal; some send it to all that the job has started.
+FROM_OUTSIDE = {getattr(signal, name, 0) for name in ("SIGTERM", "SIGINT", "SIGHUP")}
 
 
 def command_text(words):
@@ -39,13 +41,13 @@ class Running:
         """A new process, unless all were stopped."""
         with self.lock:
             if self.stopped:
-                raise RunFailed("was stopped")
+                raise RunPrevented("was stopped")
             # A session of its own: Ctrl-C reaches us alone, and the whole group can be ended.
             try:
                 process = subprocess.Popen(*arguments, **options, start_new_session=True)
             except OSError as error:
                 name = arguments[0][0]
-                raise RunFailed(f"could not be started ({_why_not(name, error)}") from error
+                raise RunPrevented(f"could not be started ({_why_not(name, error)}") from error
             self.processes.add(process)
         return process
 
@@ -195,7 +197,7 @@ class Program:
                     process.wait()
             if status:
                 how = f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
-                raise RunFailed(f"{how}{_tail(said)}")
+                raise (RunPrevented if -status in FROM_OUTSIDE else RunFailed)(f"{how}{_tail(said)}")
             if "{out}" in " ".join(self.command):
                 paths = sorted(path for path in out.rglob("*") if path.is_file())
                 files = {path.relative_to(out).as_posix(): path.read_bytes() for path in paths}

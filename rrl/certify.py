@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import rel_entr
 
-from ._checks import check_fraction, check_measurement, check_probability
+from ._checks import check_choice, check_measurement, check_probability
 from ._progress import teller
 from .evidence import anytime_limits, log_evidence
-from .pairs import Pair, ReplicabilityWarning, RunFailed, is_constant, measured, notes_of
+from .pairs import CRASHED, Pair, ReplicabilityWarning, RunFailed, is_constant, measured, notes_of
 from .replicability import measurement_records, watched
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container
     from typing import Any
 
-__all__ = [
-    "Certificate",
-    "CertificationLaw",
-    "certification_law",
-    "certify_replicability",
-    "least_pairs",
-]
+__all__ = ["Certificate", "certify_replicability"]
+
+#: Pairs after which nothing is claimed where a run of every one crashed: the program itself is likely to be broken.
+ALL_CRASHED = 10
 
 
 @dataclass(frozen=True)
@@ -52,6 +48,10 @@ class Certificate:
         are all the same whatever the shared seed.
     interrupted : bool
         Whether Ctrl-C ended the measurement.
+    n_crashed : int
+        Pairs of which a run crashed: part of `n_disagree`, or the one that ended the measurement.
+    crash : {"differ", "stop"}
+        Which of the two.
     """
 
     verdict: str
@@ -65,6 +65,8 @@ class Certificate:
     pairs: tuple[Pair, ...] = field(repr=False)
     notes: tuple[str, ...] = field(repr=False)
     interrupted: bool = field(repr=False)
+    n_crashed: int = field(repr=False)
+    crash: str = field(repr=False)
 
     def statement(self, subject: str, *, compared: str = "integer codes", **details) -> Any:
         """What one prints and publishes of this measurement.
@@ -96,6 +98,7 @@ def settle(
     tell: Callable[..., Any] | None = None,
     known: Container[int] = (),
     needs_change: bool = False,
+    crash: str = "stop",
 ) -> Certificate:
     """Take pairs in order until the claim is settled or they end; see :func:`certify_replicability`.
 
@@ -110,6 +113,8 @@ def settle(
         Pairs from a record, after which nothing is said: how many these are was said, or they come at once.
     needs_change : bool
         Claim "replicable" only if some outputs differ: it is all that is known of a program's use of its seeds.
+    crash : {"stop", "differ"}
+        What a crashed run does.
 
     Returns
     -------
@@ -124,7 +129,7 @@ def settle(
             if tell is not None and pair.index not in known:
                 tell(_standing, n_disagree, len(seen), rho, confidence)
             below, above = log_evidence(n_disagree, len(seen), rho)
-            if max(below, above) >= level:
+            if max(below, above) >= level and (len(seen) >= ALL_CRASHED or any(p.compared for p in seen)):
                 verdict = "replicable" if below >= level else "not replicable"
                 break
     except KeyboardInterrupt:
@@ -132,21 +137,29 @@ def settle(
             raise
         interrupted = True
     except RunFailed as error:
-        error.certificate = _certificate("undecided", seen, rho, confidence, seed, False) if seen else None  # pyright: ignore[reportAttributeAccessIssue]
+        if seen:
+            one = int(error.crashes > 0)
+            error.certificate = _certificate("undecided", seen, rho, confidence, seed, False, one, crash)
         raise
     finally:
         pairs.close()
     drew = [pair.drew for pair in seen]
     if verdict == "replicable" and (is_constant(seen) if needs_change else not any(d is None or d for d in drew)):
         verdict = "undecided"
-    return _certificate(verdict, seen, rho, confidence, seed, interrupted)
+    n_crashed = sum(not pair.compared for pair in seen)
+    if n_crashed == len(seen):
+        verdict = "undecided"  # nothing was compared
+    found = _certificate(verdict, seen, rho, confidence, seed, interrupted, n_crashed, crash)
+    if verdict == "not replicable" and log_evidence(n_disagree - n_crashed, len(seen), rho)[1] < level:
+        found = replace(found, notes=(*found.notes, "had the crashed runs agreed, this would not be settled"))
+    return found
 
 
-def _certificate(verdict, seen, rho, confidence, seed, interrupted):
+def _certificate(verdict, seen, rho, confidence, seed, interrupted, n_crashed, crash):
     n_disagree = sum(pair.differs for pair in seen)
     limits = anytime_limits(n_disagree, len(seen), confidence)
     found = (verdict, len(seen), n_disagree, float(rho), float(confidence), *limits)
-    return Certificate(*found, seed, tuple(seen), notes_of(seen), interrupted)
+    return Certificate(*found, seed, tuple(seen), notes_of(seen), interrupted, n_crashed, crash)
 
 
 def _standing(n_disagree, n_pairs, rho, confidence):
@@ -169,12 +182,13 @@ def certify_replicability(
     n_jobs: int = 1,
     progress: bool = False,
     store: Any = None,
+    crash: str = "stop",
 ) -> Certificate:
     """Run pairs until it is settled whether an algorithm is rho-replicable on this distribution.
 
     Whatever the true probability of a disagreement, and whatever `max_pairs`, the verdict is a false
     claim with probability at most 1 - confidence. How many pairs that takes, for a true probability
-    that one has in mind, :func:`certification_law` tells exactly.
+    that one has in mind, :func:`rrl.certification_law` tells exactly.
 
     Parameters
     ----------
@@ -197,6 +211,11 @@ def certify_replicability(
     store : path or RunStore, optional
         Where every pair is put on record, as in :func:`rrl.estimate_replicability`: the same call
         goes on from there, and so does one with another rho, confidence or number of pairs.
+    crash : {"stop", "differ"}, default="stop"
+        What an exception of `run` does: end the measurement, or count the pair as one that differs, which
+        can only raise the upper limit. A pair that crashed is never left out: runs may crash just where
+        they would differ, and a certificate of the others would be of another algorithm. "differ" counts
+        every crash in the store, whatever came out when the pair was run again.
 
     Returns
     -------
@@ -209,12 +228,14 @@ def certify_replicability(
         If an argument is out of its range.
     TypeError
         If a run returns anything but integer codes; the error says what it returned.
+    Exception
+        Of a run, with ``crash="stop"``; a note says of which pair.
 
     Warns
     -----
     ReplicabilityWarning
         If no run draws from its generator: then the verdict is never "replicable", since runs on one
-        and the same data prove nothing.
+        and the same data prove nothing. If a run of a pair crashed and was counted.
 
     Notes
     -----
@@ -232,146 +253,22 @@ def certify_replicability(
     """
     check_probability(rho=rho)
     check_measurement(confidence, seed, max_pairs=max_pairs)
+    check_choice("crash", crash, ("stop", "differ"))
     seed = int(seed)
     known = set()
     records = measurement_records(store, run, seed)
-    every = watched(measured(run, seed, int(max_pairs), n_jobs=n_jobs, records=records, known=known), stacklevel=4)
-    with teller(progress) as tell:
-        found = settle(every, rho=rho, confidence=confidence, seed=seed, tell=tell, known=known)
+    pairs = measured(run, seed, int(max_pairs), n_jobs=n_jobs, records=records, known=known, crash=crash)
+    settings = {"rho": rho, "confidence": confidence, "seed": seed, "known": known, "crash": crash}
+    try:
+        with teller(progress) as tell:
+            found = settle(watched(pairs, stacklevel=4), **settings, tell=tell)
+    except Exception as error:
+        if hasattr(error, CRASHED):
+            error.add_note('crash="differ" would count the pair as one that differs')
+        raise
+    if found.n_crashed:
+        warnings.warn(notes_of(found.pairs)[0], ReplicabilityWarning, stacklevel=2)
     if found.interrupted:
         text = f"stopped after {found.n_pairs} pairs: the certificate is of these"
         warnings.warn(text, ReplicabilityWarning, stacklevel=2)
     return found
-
-
-def boundaries(rho: Any, confidence: Any, max_pairs: Any) -> tuple:
-    """Counts at which :func:`certify_replicability` stops, for 1, 2, ..., max_pairs pairs.
-
-    Returns
-    -------
-    low, high : ndarray of int64, shape (max_pairs,)
-        It claims "replicable" from `low` disagreements down and "not replicable" from `high` up; -1,
-        and one more than there are pairs, where no count would do.
-    """
-    level = -np.log1p(-confidence)
-    low, high = np.empty((2, max_pairs), dtype=np.int64)
-    certain, refuted = -1, 1
-    for n in range(1, max_pairs + 1):
-        # An agreement adds to one bet, a disagreement to the other: each boundary moves by 0 or 1.
-        certain += log_evidence(certain + 1, n, rho)[0] >= level
-        refuted += refuted <= n and log_evidence(refuted, n, rho)[1] < level
-        low[n - 1], high[n - 1] = certain, refuted
-    return low, high
-
-
-@dataclass(frozen=True, eq=False)
-class CertificationLaw:
-    """Result of :func:`certification_law`.
-
-    Attributes
-    ----------
-    replicable, not_replicable, undecided : float
-        Probabilities of the three verdicts.
-    mean_pairs : float
-        Expected number of pairs that are run.
-    running : ndarray of float64, shape (max_pairs + 1,)
-        Probability that the measurement is still undecided after 0, 1, ..., max_pairs pairs.
-    """
-
-    replicable: float
-    not_replicable: float
-    undecided: float
-    mean_pairs: float
-    running: np.ndarray
-
-
-def certification_law(
-    true_rho: float, rho: float, *, confidence: float = 0.95, max_pairs: int = 10_000
-) -> CertificationLaw:
-    """Exact distribution of what :func:`certify_replicability` says and how many pairs it needs.
-
-    Parameters
-    ----------
-    true_rho : float
-        Probability of a disagreement, in [0, 1].
-    rho : float
-        The value to settle, in (0, 1).
-    confidence : float, default=0.95
-        One minus the probability of a false claim.
-    max_pairs : int, default=10_000
-        Where the measurement gives up.
-
-    Returns
-    -------
-    CertificationLaw
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of its range.
-
-    Examples
-    --------
-    >>> from rrl import certification_law
-    >>> law = certification_law(0.02, 0.1)
-    >>> round(law.mean_pairs), law.replicable > 0.99, law.not_replicable < 0.05
-    (66, True, True)
-    """
-    check_probability(rho=rho)
-    check_fraction(true_rho=true_rho)
-    check_measurement(confidence, 0, max_pairs=max_pairs)
-    chance = np.ones(1)  # of every number of disagreements from `first` on, while undecided
-    first, claims, running = 0, np.zeros(2), np.ones(max_pairs + 1)
-    for n, (low, high) in enumerate(zip(*boundaries(rho, confidence, max_pairs)), start=1):
-        step = np.zeros(chance.size + 1)
-        step[:-1] = chance * (1 - true_rho)
-        step[1:] += chance * true_rho
-        cut = max(low + 1 - first, 0), min(high - first, step.size)
-        claims += step[: cut[0]].sum(), step[cut[1] :].sum()
-        first, chance = first + cut[0], step[cut[0] : cut[1]]
-        running[n] = chance.sum()
-    replicable, not_replicable = claims.tolist()
-    return CertificationLaw(replicable, not_replicable, float(running[-1]), float(running[:-1].sum()), running)
-
-
-def least_pairs(true_rho: float, rho: float, *, confidence: float = 0.95) -> float:
-    """Mean number of pairs below which no test can settle whether an algorithm is rho-replicable.
-
-    For every test, sequential or not, that claims falsely with probability at most delta = 1 -
-    confidence whatever the truth, and claims the truth at `true_rho` with probability at least
-    `confidence`: its mean number of pairs there is at least kl(1 - delta, delta) / kl(true_rho, rho),
-    where kl(p, q) = p log(p/q) + (1 - p) log((1 - p) / (1 - q)) (chapter 14).
-
-    Parameters
-    ----------
-    true_rho : float
-        Probability of a disagreement, in [0, 1].
-    rho : float
-        The value to settle, in (0, 1).
-    confidence : float, default=0.95
-        One minus the probability of a false claim.
-
-    Returns
-    -------
-    float
-        Infinite if `true_rho` is `rho`; 0 for a confidence of at most 1/2, which a toss of a coin has.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of its range.
-
-    Examples
-    --------
-    >>> from rrl import certification_law, least_pairs
-    >>> round(least_pairs(0.02, 0.1)), round(certification_law(0.02, 0.1).mean_pairs)
-    (52, 66)
-    """
-    check_probability(rho=rho, confidence=confidence)
-    check_fraction(true_rho=true_rho)
-    if confidence <= 0.5:
-        return 0.0
-    if true_rho == rho:
-        return float("inf")
-    apart = rel_entr(true_rho, rho) + rel_entr(1 - true_rho, 1 - rho)
-    return float((2 * confidence - 1) * np.log(confidence / (1 - confidence)) / apart)

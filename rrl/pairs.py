@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,6 +23,10 @@ NO_DRAW = (
 )
 
 
+#: What an exception of a run carries: its pair, as it would count.
+CRASHED = "rrl_crashed_pair"
+
+
 class ReplicabilityWarning(UserWarning):
     """A measurement of replicability that may not mean what it says."""
 
@@ -33,9 +38,17 @@ class RunFailed(RuntimeError):
     ----------
     certificate : Certificate or None
         Of the pairs before it.
+    crashes : int
+        How often the run's pair has crashed with these seeds, this time included; 0 if nobody knows that
+        it was the program's fault.
     """
 
-    certificate = None
+    certificate: Any = None
+    crashes: int = 0
+
+
+class RunPrevented(RunFailed):
+    """A run that did not begin, or that was ended from outside: it says nothing of the program."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +73,10 @@ class Pair:
         Of the two runs of a program. Of a Python function's, :func:`pair_seeds` makes the generators.
     beside : tuple of str
         What a program published, was not compared, and differs.
+    crashed : tuple of str, default=()
+        What became of those of its runs that crashed, in words. It counts as one that differs where
+        `fingerprints` are empty; else it was run again with the same seeds, and counts by what it
+        published then.
     """
 
     index: int
@@ -70,11 +87,17 @@ class Pair:
     drew: bool | None
     data_seeds: tuple[int, ...]
     beside: tuple[str, ...]
+    crashed: tuple[str, ...] = ()
+
+    @property
+    def compared(self) -> Any:
+        """Whether both runs published something."""
+        return all(self.fingerprints)
 
     @property
     def differs(self) -> Any:
-        """Whether the two runs published different things."""
-        return self.fingerprints[0] != self.fingerprints[1]
+        """Whether the two runs published different things, or counts so because one of them crashed."""
+        return not self.compared or self.fingerprints[0] != self.fingerprints[1]
 
     def to_dict(self) -> Any:
         """Its attributes, for a record."""
@@ -147,6 +170,9 @@ def run_twice(run: Any, seed: Any, index: Any) -> Any:
             outputs.append(run(shared_seed, rng))
         except Exception as error:
             error.add_note(f"in run {which + 1} of pair {index}: rrl.pair_seeds({seed}, {index}) gives its seeds")
+            words = f"run {which + 1} raised {type(error).__name__}: {error}".splitlines()[0]
+            with contextlib.suppress(AttributeError):
+                setattr(error, CRASHED, crashed_pair(index, shared_seed, words, drew or _state(rng) != before))
             raise
         drew |= _state(rng) != before
     return shared_seed, outputs, drew
@@ -162,9 +188,32 @@ def compare_codes(index: Any, shared_seed: Any, codes: Any, drew: Any) -> Any:
     return Pair(index, shared_seed, prints, *found, drew, (), ())
 
 
-def run_pair(run: Any, seed: Any, index: Any) -> Any:
-    """Run one pair of a Python function, and compare."""
-    return compare_codes(index, *run_twice(run, seed, index))
+def run_pair(run: Any, seed: Any, index: Any, crash: Any) -> Any:
+    """Run one pair of a Python function, and compare; an exception of a run is a pair, too, if it counts."""
+    try:
+        return compare_codes(index, *run_twice(run, seed, index))
+    except Exception as error:
+        if crash == "stop" or not hasattr(error, CRASHED):
+            raise
+        return getattr(error, CRASHED)
+
+
+def crashed_pair(index: Any, shared_seed: Any, words: Any, drew: Any, data_seeds: Any = ()) -> Any:
+    """A pair of which a run crashed, as it counts: it differs."""
+    words = words if len(words) <= 200 else f"{words[:197]}..."
+    return Pair(index, shared_seed, ("", ""), 1, (words,), drew, tuple(data_seeds), (), (words,))
+
+
+def recalled(records: Any, index: Any, crash: Any) -> Any:
+    """The pair on record, if there is one, and the words of its crashes there: if they count, any of them decides."""
+    past = []
+    while loaded := records.load(pair=index, crash=len(past)):
+        past.append(Pair.from_dict(loaded))
+    words = tuple(text for pair in past for text in pair.crashed)
+    if past and crash == "differ":
+        return replace(past[0], crashed=words), words
+    loaded = records.load(pair=index)
+    return loaded and Pair.from_dict(loaded), words
 
 
 def chunks(n: Any, n_jobs: Any) -> Any:
@@ -192,36 +241,68 @@ def spread(work: Any, tasks: Any, n_jobs: Any) -> Any:
     return Parallel(n_jobs=n_jobs)(delayed(work)(*task) for task in tasks)
 
 
-def measured(run: Any, seed: Any, n_pairs: Any, *, n_jobs: Any, records: Any, known: Any = None) -> Any:
+def measured(
+    run: Any, seed: Any, n_pairs: Any, *, n_jobs: Any, records: Any, known: Any = None, crash: Any = "stop"
+) -> Any:
     """Yield the pairs of a measurement in order, those on record, which `known` is told, without running them."""
     if not callable(run):
         raise TypeError(f"run must be a function of (shared_seed, rng), got {run!r}")
     for indices in chunks(n_pairs, n_jobs):
-        loaded = {index: records.load(pair=index) for index in indices}
-        todo = [index for index in indices if loaded[index] is None]
+        loaded = {index: recalled(records, index, crash) for index in indices}
+        todo = [index for index in indices if loaded[index][0] is None]
         if known is not None:
             known.update({*indices} - {*todo})
         start = time.monotonic()
-        found = spread(run_pair, [(run, seed, index) for index in todo], n_jobs)
+        try:
+            found = spread(run_pair, [(run, seed, index, crash) for index in todo], n_jobs)
+        except Exception as error:
+            if pair := getattr(error, CRASHED, None):
+                keep(records, pair, loaded[pair.index][1], time.monotonic() - start)
+                if times := len(loaded[pair.index][1]):
+                    error.add_note(f"it has crashed {times + 1} times with these seeds")
+            raise
         seconds = time.monotonic() - start
         for index, pair in zip(todo, found, strict=True):
-            records.save(pair.to_dict(), seconds, pair=index)
-        found = iter(found)
+            loaded[index] = keep(records, pair, loaded[index][1], seconds), ()
         for index in indices:
-            yield next(found) if loaded[index] is None else Pair.from_dict(loaded[index])
+            yield loaded[index][0]
+
+
+def keep(records: Any, pair: Any, past: Any, seconds: Any) -> Any:
+    """Put a pair on record, a crash beside those before it; the pair, which knows of them."""
+    pair = replace(pair, crashed=(*past, *pair.crashed))
+    if pair.compared:
+        records.save(pair.to_dict(), seconds, pair=pair.index)
+    else:
+        last = replace(pair, crashed=pair.crashed[-1:])
+        records.save(last.to_dict(), seconds, pair=pair.index, crash=len(past))
+    return pair
 
 
 def is_constant(pairs: Any) -> Any:
     """Whether all runs published the same, whatever their shared seeds were."""
+    pairs = [pair for pair in pairs if pair.compared]
     return len(pairs) > 1 and len({part for pair in pairs for part in pair.fingerprints}) == 1
 
 
 def notes_of(pairs: Any) -> Any:
     """What a reader of the measurement should know of its runs."""
     notes = [NO_DRAW] if pairs and not any(pair.drew is None or pair.drew for pair in pairs) else []
-    if is_constant(pairs):
+    crashed = [pair for pair in pairs if not pair.compared]
+    if crashed:
         notes.append(
-            f"all {2 * len(pairs)} runs published the same output, whatever their shared seeds and data: "
+            f"a run crashed in {len(crashed)} of {len(pairs)} pairs, which count as pairs that differ: rho is the "
+            f"probability that two runs differ or one crashes; of pair {crashed[0].index}, {crashed[0].first[0]}"
+        )
+    if again := [f"{pair.index}" for pair in pairs if pair.compared and pair.crashed]:
+        notes.append(
+            f"of pair{'s' * (len(again) > 1)} {', '.join(again)} a run had crashed: what was published when the pair "
+            "was run again, with the same seeds, is what counts"
+        )
+    if is_constant(pairs):
+        which = f"all {2 * (len(pairs) - len(crashed))} runs" + (" of the other pairs" if crashed else "")
+        notes.append(
+            f"{which} published the same output, whatever their shared seeds and data: "
             "see whether it depends on them at all"
         )
     beside = dict.fromkeys(name for pair in pairs if not pair.differs for name in pair.beside)

@@ -9,14 +9,14 @@ from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from ._checks import check_integer, check_measurement, check_probability
+from ._checks import check_choice, check_integer, check_measurement, check_probability
 from ._outputs import digest_outputs, top
 from ._progress import teller
 from ._published import MOST, differences
 from ._resume import Records
 from ._running import Program, Running, command_text
 from .certify import settle
-from .pairs import Pair, RunFailed, pair_children
+from .pairs import Pair, RunFailed, RunPrevented, crashed_pair, keep, pair_children, recalled
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,12 +30,12 @@ def seeds(seed: Any, index: Any) -> Any:
     return [int(child.generate_state(1)[0] >> 1) for child in pair_children(seed, index, 3)]
 
 
-def _pair(program, seed, index, running, slots, records, known):
+def _pair(program, seed, index, running, slots, records, known, crash):
     """One pair, from its record, which `known` is told, or by two runs side by side."""
-    loaded = records.load(pair=index)
+    loaded, past = recalled(records, index, crash)
     if loaded:
         known.add(index)
-        return Pair.from_dict(loaded)
+        return loaded
     shared_seed, *data_seeds = seeds(seed, index)
     start = time.monotonic()
 
@@ -48,22 +48,38 @@ def _pair(program, seed, index, running, slots, records, known):
             try:
                 return program.run(shared_seed, data_seeds[which], running)
             except RunFailed as error:
-                command = command_text(program.words(shared_seed, data_seeds[which]))
-                failures.append(RunFailed(f"run {which + 1} of pair {index} {error}\n  command: {command}"))
+                failures.append((which, error))
                 return None
 
     with ThreadPoolExecutor(2) as both:
         runs: list[Any] = list(both.map(one, (0, 1)))
     if failures:
-        raise failures[0]
+        which, error = failures[0]
+        command = command_text(program.words(shared_seed, data_seeds[which]))
+        text = f"run {which + 1} of pair {index} {error}\n  command: {command}"
+        if running.stopped or isinstance(error, RunPrevented):
+            raise RunPrevented(text)
+        words = f"run {which + 1} {_headline(error)}"
+        pair = crashed_pair(index, shared_seed, words, None, data_seeds)
+        pair = keep(records, pair, past, time.monotonic() - start)
+        if crash == "differ":
+            return pair
+        failed = RunFailed(f"{text}\n  with these seeds it has failed {len(pair.crashed)} times" if past else text)
+        failed.crashes = len(pair.crashed)
+        raise failed
     (one_is, one_has), (two_is, two_has) = runs
     beside = sorted(one_has.keys() | two_has.keys())
     other = [top(n.split(" ", 1)[-1]) for n in beside if _unlike(one_has, two_has, n)]
     prints = (digest_outputs(one_is), digest_outputs(two_is))
     found = (0, ()) if prints[0] == prints[1] else differences(one_is, two_is)
     pair = Pair(index, shared_seed, prints, *found, None, tuple(data_seeds), tuple(dict.fromkeys(other))[:MOST])
-    records.save(pair.to_dict(), time.monotonic() - start, pair=index)
-    return pair
+    return keep(records, pair, past, time.monotonic() - start)
+
+
+def _headline(error):
+    """How a run failed, in one line, with the last that it wrote."""
+    first, *tail = f"{error}".splitlines()
+    return first.partition("; the end of its")[0] + (f": {tail[-1].removeprefix('  | ')}" if tail else "")
 
 
 def _unlike(one, two, name):
@@ -71,7 +87,9 @@ def _unlike(one, two, name):
     return digest_outputs(parts[0]) != digest_outputs(parts[1])
 
 
-def program_pairs(program: Any, seed: Any, max_pairs: Any, jobs: Any, records: Any, known: Any = None) -> Any:
+def program_pairs(
+    program: Any, seed: Any, max_pairs: Any, jobs: Any, records: Any, known: Any = None, crash: Any = "stop"
+) -> Any:
     """Yield the pairs in order, and tell `known` those on record; all processes end with it."""
     running, slots, waiting = Running(), threading.Semaphore(jobs), deque()
     known = set() if known is None else known
@@ -80,7 +98,7 @@ def program_pairs(program: Any, seed: Any, max_pairs: Any, jobs: Any, records: A
         try:
             for index in range(max_pairs + ahead):
                 if index < max_pairs:
-                    waiting.append(pool.submit(_pair, program, seed, index, running, slots, records, known))
+                    waiting.append(pool.submit(_pair, program, seed, index, running, slots, records, known, crash))
                 if len(waiting) >= ahead or index >= max_pairs:
                     if not waiting:
                         return
@@ -105,6 +123,7 @@ def certify_program(
     allow_constant: bool = False,
     progress: bool = False,
     store: Any = None,
+    crash: str = "stop",
 ) -> Any:
     """Settle whether a program in any language is rho-replicable: what ``rrl certify`` does.
 
@@ -142,6 +161,13 @@ def certify_program(
         Say on standard error how it stands.
     store : path or RunStore, optional
         Where every pair is put on record; the same call goes on from there.
+    crash : {"stop", "differ"}, default="stop"
+        What a run does that crashes, takes too long, or publishes nothing that can be compared: end the
+        measurement, or count its pair as one that differs, which can only raise the upper limit. Such a
+        pair is never left out: runs may crash just where they would differ, and a certificate of the
+        others would be of another program. "differ" counts every crash in the store, whatever came out
+        when the pair was run again. A run that did not start, or that SIGTERM, SIGINT or SIGHUP ended,
+        says nothing of the program, and ends the measurement always.
 
     Returns
     -------
@@ -152,9 +178,9 @@ def certify_program(
     ValueError
         If the command has no place for one of the seeds, or an argument is out of its range.
     RunFailed
-        If a run crashes, takes too long, or publishes nothing that can be compared. It names the run and
-        the last lines of its standard error; its pair counts neither way, and ``certificate`` is that of
-        the pairs before it.
+        If a run crashes, takes too long, or publishes nothing that can be compared, and does not count. It
+        names the run and the last lines of its standard error; ``certificate`` is that of the pairs before
+        it. The same call runs the pair again, with the same seeds, and goes on if it then works.
 
     Examples
     --------
@@ -170,11 +196,12 @@ def certify_program(
     check_probability(rho=rho)
     check_measurement(confidence, seed, max_pairs=max_pairs)
     check_integer(1, jobs=jobs)
+    check_choice("crash", crash, ("stop", "differ"))
     program = Program(tuple(command), tuple(keys), bool(as_bytes), time_limit)
     program.check()
     records = Records(store, lambda: program.unit() | {"seed": int(seed)})
     known = set()
-    pairs = program_pairs(program, int(seed), int(max_pairs), int(jobs), records, known)
+    pairs = program_pairs(program, int(seed), int(max_pairs), int(jobs), records, known, crash)
     with teller(progress) as tell:
-        settings = {"rho": rho, "confidence": confidence, "seed": int(seed)}
+        settings = {"rho": rho, "confidence": confidence, "seed": int(seed), "crash": crash}
         return settle(pairs, **settings, tell=tell, known=known, needs_change=not allow_constant)

@@ -125,7 +125,7 @@ def measurement_records(store: Any, run: Any, seed: Any) -> Any:
 def watched(pairs: Any, stacklevel: Any) -> Any:
     """The same pairs, with a warning at once if the first of them drew nothing."""
     for pair in pairs:
-        if pair.index == 0 and pair.drew is False:
+        if pair.index == 0 and pair.compared and pair.drew is False:
             warnings.warn(f"so far {NO_DRAW}", ReplicabilityWarning, stacklevel=stacklevel)
         yield pair
 

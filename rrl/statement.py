@@ -33,10 +33,28 @@ ORDERS = {
     "`": r"\textasciigrave{}",
 }
 
+#: What was done with pairs of which a run crashed.
+COUNTED = {"differ": "count as pairs that differ", "stop": "none counts: the first ends the measurement"}
+
 
 def _latex(text):
     """Text that LaTeX prints as it is, without a package."""
     return "".join(ORDERS.get(sign, sign if sign.isprintable() else " ") for sign in f"{text}")
+
+
+def _crashes(found):
+    """How many pairs crashed, and how they were counted."""
+    n = found["n_crashed"]
+    if not n:
+        return "No run crashed."
+    if found["crashed_pairs"] == COUNTED["stop"]:
+        return "A run of the pair after these crashed, which ended the measurement and counts neither way."
+    pairs = (
+        "one of them, which counts as a pair that differs"
+        if n == 1
+        else f"{n} of them, which count as pairs that differ"
+    )
+    return f"A run crashed in {pairs}."
 
 
 def _share(p, up):
@@ -82,6 +100,8 @@ class ReplicabilityStatement:
             "compared": compared,
             **{name: getattr(certificate, name) for name in names},
             "limits": "each at the confidence, at all numbers of pairs together",
+            "n_crashed": certificate.n_crashed,
+            "crashed_pairs": COUNTED[certificate.crash],
             "notes": list(certificate.notes),
             **details,
             "versions": {"rrl": __version__, "python": platform.python_version(), "numpy": np.__version__},
@@ -120,7 +140,7 @@ class ReplicabilityStatement:
             rf"We ran {{\ttfamily {_latex(found['subject'])}}} in {found['n_pairs']} pairs of runs.",
             "The two runs of a pair shared one random seed and drew their data independently.",
             rf"We compared {_latex(found['compared'])}: "
-            rf"{found['n_disagree']} of the {found['n_pairs']} pairs differed.",
+            rf"{found['n_disagree']} of the {found['n_pairs']} pairs differed. {_crashes(found)}",
             claims[found["verdict"]] + rf"the probability $\rho$ that two runs differ lies in "
             rf"$[{_share(found['lower'], False)}, {_share(found['upper'], True)}]$ "
             r"(each limit valid at every number of pairs).",

@@ -8,7 +8,8 @@ from scipy.integrate import quad
 from scipy.special import betainc
 
 from rrl import anytime_limits, certification_law, certify_replicability, estimate_replicability, least_pairs
-from rrl.certify import boundaries, log_evidence
+from rrl.evidence import log_evidence
+from rrl.law import boundaries
 
 LEVEL = np.log(20)
 

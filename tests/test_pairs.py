@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from rrl import (
     ReplicabilityWarning,
     ReplicableRidge,
+    anytime_limits,
     certify_replicability,
     estimate_replicability,
     fingerprint,
@@ -113,10 +114,61 @@ def test_an_error_of_a_run_says_which_run_it_was():
 
     with pytest.raises(ZeroDivisionError) as raised:
         certify_replicability(run, rho=0.1, seed=3)
-    (note,) = raised.value.__notes__
+    note, advice = raised.value.__notes__
+    assert advice == 'crash="differ" would count the pair as one that differs'
     which, index = int(note.split()[2]), int(note.split("pair ")[1].split(":")[0])
     with pytest.raises(ZeroDivisionError):
         run(0, np.random.default_rng(pair_seeds(3, index)[which]))
+
+
+def test_an_exception_counts_as_a_disagreement_where_it_is_asked_for(tmp_path):
+    """Its limits are those of a run that differs there; the store serves both ways, and an estimate stops."""
+
+    def run(shared_seed, rng):
+        if rng.random() < 0.05:
+            raise ZeroDivisionError("no data")
+        return shared_seed % 3
+
+    def twin(shared_seed, rng):
+        u = rng.random()
+        return int(u * 2**53) if u < 0.05 else shared_seed % 3
+
+    settings = {"rho": 0.2, "seed": 5}
+    with pytest.raises(ZeroDivisionError) as raised:
+        certify_replicability(run, **settings, store=tmp_path)
+    with pytest.raises(ZeroDivisionError) as again:
+        certify_replicability(run, **settings, store=tmp_path)
+    assert len(raised.value.__notes__) == 2 and "it has crashed 2 times with these seeds" in again.value.__notes__
+    with pytest.raises(ZeroDivisionError):
+        estimate_replicability(run, n_pairs=40, seed=5, store=tmp_path)
+    expected = certify_replicability(twin, **settings)
+    assert expected.n_disagree > 0
+    for more in ({}, {"n_jobs": 2}, {"store": tmp_path}, {"store": tmp_path}):
+        with pytest.warns(ReplicabilityWarning, match="a run crashed in"):
+            found = certify_replicability(run, **settings, crash="differ", **more)
+        assert (found.verdict, found.n_pairs, found.lower, found.upper) == (
+            *(expected.verdict, expected.n_pairs),
+            *(expected.lower, expected.upper),
+        )
+        assert found.n_crashed == found.n_disagree == expected.n_disagree
+        assert all("raised ZeroDivisionError: no data" in pair.first[0] for pair in found.pairs if pair.differs)
+
+
+def test_a_bug_in_every_run_gives_no_verdict_and_wrong_codes_never_count():
+    with pytest.warns(ReplicabilityWarning, match="a run crashed in 10 of 10 pairs"):
+        found = certify_replicability(lambda s, rng: rng.random() + no_such_name, rho=0.1, seed=0, crash="differ")  # noqa: F821
+    assert found.verdict == "undecided" and found.n_disagree == found.n_crashed == 10
+    with pytest.raises(TypeError, match="codes must be integers"):
+        certify_replicability(lambda s, rng: rng.random(), rho=0.1, seed=0, crash="differ")
+    with pytest.raises(ValueError, match="crash must be 'stop' or 'differ', got 'skip'"):
+        certify_replicability(coin, rho=0.1, seed=0, crash="skip")
+
+
+@given(st.integers(1, 300), st.data())
+def test_to_count_a_crash_as_a_disagreement_can_only_raise_the_limit(n, data):
+    k = data.draw(st.integers(0, n))
+    crashed = data.draw(st.integers(0, n - k))
+    assert anytime_limits(k + crashed, n)[1] >= anytime_limits(k, n)[1]
 
 
 # Which entries differ.

@@ -159,6 +159,7 @@ def test_a_program_whose_output_never_changes_is_not_called_replicable():
         (program(AGREES), {"jobs": 0}, "jobs must be an integer >= 1"),
         (program(AGREES), {"rho": 1}, "rho must lie strictly"),
         (program(AGREES), {"max_pairs": 0}, "max_pairs must be a positive integer"),
+        (program(AGREES), {"crash": "skip"}, "crash must be 'stop' or 'differ', got 'skip'"),
     ],
 )
 def test_what_cannot_be_measured_is_refused(command, options, words, monkeypatch):
@@ -229,9 +230,94 @@ def test_a_run_that_fails_is_named_and_its_pair_counts_neither_way(how, words, j
     assert any(f"{d} {shared}" in text.splitlines()[-1] for d in data)
     found = failed.value.certificate
     assert (found.n_pairs, found.n_disagree, found.verdict) == (FIRST, 0, "undecided") and FIRST > 0
-    # Nothing of the lost pair is on record; those before it are.
-    on_record = {record["unit"]["pair"] for record in RunStore(tmp_path).records()}
+    assert (found.n_crashed, found.crash) == (1, "stop") and failed.value.crashes == 1
+    # Of the lost pair its crash is on record, and nothing else; those before it are whole.
+    units = [record["unit"] for record in RunStore(tmp_path).records()]
+    on_record = {unit["pair"] for unit in units if "crash" not in unit}
     assert FIRST not in on_record and set(range(FIRST)) <= on_record
+    assert [unit["crash"] for unit in units if unit["pair"] == FIRST] == [0]
+
+
+def test_a_crash_counts_as_a_disagreement_where_it_is_asked_for(tmp_path):
+    """It is the measurement of a program that differs where this one crashes, whatever was on record."""
+    crashes, differs = failing("sys.exit('no data')"), failing("print(data)")
+    twin = certify_program(differs, rho=0.5)
+    found = [certify_program(crashes, rho=0.5, crash="differ", jobs=jobs) for jobs in (1, 3)]
+    with pytest.raises(RunFailed):
+        certify_program(crashes, rho=0.5, store=tmp_path)
+    found += [certify_program(crashes, rho=0.5, crash="differ", store=tmp_path) for _ in range(2)]
+    # With one run at a time the second of such a pair is spared; beside each other either may fail first.
+    assert found[0] == found[2] == found[3]
+    for one in found:
+        assert [pair.differs for pair in one.pairs] == [pair.differs for pair in twin.pairs]
+        assert (one.verdict, one.n_disagree, one.upper) == (twin.verdict, twin.n_disagree, twin.upper)
+        assert (one.n_crashed, one.crash) == (one.n_disagree, "differ") and one.n_disagree > 0
+        failed = [pair for pair in one.pairs if pair.differs]
+        assert all(pair.first == pair.crashed and "ended with status 1: no data" in pair.first[0] for pair in failed)
+        assert (
+            f"a run crashed in {len(failed)} of {one.n_pairs} pairs, which count as pairs that differ" in one.notes[0]
+        )
+    text = found[0].statement("it").to_latex()
+    assert "A run crashed in" in text and "count" in text and "No run crashed" in twin.statement("it").to_latex()
+    # Without the option again, it is tried again, and stops.
+    with pytest.raises(RunFailed, match="with these seeds it has failed 2 times") as failed:
+        certify_program(crashes, rho=0.5, store=tmp_path)
+    assert failed.value.crashes == 2
+
+
+def test_a_pair_that_works_when_it_is_run_again_says_so_and_counts_as_its_crash_if_crashes_count(tmp_path):
+    flag = tmp_path / "flag"
+    how = f"new = not os.path.exists({str(flag)!r}); open({str(flag)!r}, 'w'); sys.exit(new)"
+    command, store = failing(how), tmp_path / "store"
+    with pytest.raises(RunFailed, match=f"of pair {FIRST} ended"):
+        certify_program(command, rho=0.5, store=store)
+    again = certify_program(command, rho=0.5, store=store)
+    assert again.verdict == "replicable" and (again.n_disagree, again.n_crashed) == (0, 0)
+    assert again.notes == (
+        f"of pair {FIRST} a run had crashed: what was published when the pair was run again, with the same seeds, "
+        "is what counts",
+    )
+    assert again == certify_program(command, rho=0.5, store=store)
+    strict = certify_program(command, rho=0.5, store=store, crash="differ")
+    assert strict.pairs[FIRST].differs and (strict.n_disagree, strict.n_crashed) == (1, 1)
+    assert strict.upper > again.upper or strict.n_pairs > again.n_pairs
+
+
+def test_a_program_that_always_crashes_has_no_verdict():
+    found = certify_program(program("1 / 0"), rho=0.1, crash="differ")
+    assert found.verdict == "undecided" and found.n_crashed == found.n_pairs == 10
+    assert (
+        "a run crashed in 10 of 10 pairs" in found.notes[0] and "ZeroDivisionError: division by zero" in found.notes[0]
+    )
+
+
+def test_a_refutation_that_rests_on_crashes_says_so():
+    """No two of its outputs differ; agreements that say nothing of the seeds are still named."""
+    found = certify_program(failing("sys.exit(1)"), rho=0.02, crash="differ")
+    assert found.verdict == "not replicable" and found.n_crashed == found.n_disagree
+    assert found.notes[-1] == "had the crashed runs agreed, this would not be settled"
+    constant = "import sys\nsys.exit(int(sys.argv[2]) % 5 == 0) if int(sys.argv[2]) % 5 == 0 else print(1)"
+    found = certify_program(program(constant), rho=0.5, crash="differ")
+    assert found.verdict == "undecided" and "runs of the other pairs published the same output" in found.notes[1]
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP"])
+def test_a_run_ended_from_outside_never_counts(name, tmp_path):
+    how = f"import signal; signal.signal(signal.{name}, signal.SIG_DFL); os.kill(os.getpid(), signal.{name})"
+    with pytest.raises(RunFailed, match="was ended by signal") as failed:
+        certify_program(failing(how), rho=0.01, crash="differ", store=tmp_path)
+    assert failed.value.crashes == failed.value.certificate.n_crashed == 0
+    assert all("crash" not in record["unit"] for record in RunStore(tmp_path).records())
+
+
+def test_the_command_line_counts_crashes_where_it_is_asked_for(tmp_path, capsys):
+    words = ("certify", "--rho", 0.5, "--folder", tmp_path, "--quiet", "--crash", "differ", "--", *failing("1 / 0"))
+    assert rrl(*words) == 0
+    out = capsys.readouterr().out
+    assert f"pair {FIRST} differs: run 1 ended with status 1: ZeroDivisionError" in out and "note: a run crashed" in out
+    content = json.loads((tmp_path / "statement.json").read_text())
+    assert content["n_crashed"] == content["n_disagree"] == sum(bool(pair["crashed"]) for pair in content["pairs"]) > 0
+    assert content["crashed_pairs"] == "count as pairs that differ"
 
 
 def test_a_failure_in_the_first_pair_has_no_certificate_and_the_second_run_is_spared(tmp_path):
@@ -339,11 +425,18 @@ def test_each_end_has_its_exit_status(tmp_path, capsys):
     capsys.readouterr()
     assert rrl("certify", "--rho", 0.01, *folder, "--", *failing("sys.exit('\\x1b[31mred')")) == 4
     out, err = capsys.readouterr()
-    assert "undecided: " in out and "the same command tries it again" in err
+    assert "undecided: " in out and "the same command runs it again, with the same seeds" in err
     assert r"  | \x1b[31mred" in err and "\x1b" not in err
     content = json.loads((tmp_path / "statement.json").read_text())
     assert content["verdict"] == "undecided" and f"pair {FIRST} ended with status 1" in content["failed"]
-    assert content["n_pairs"] == FIRST
+    assert (content["n_pairs"], content["n_crashed"]) == (FIRST, 1)
+    assert content["crashed_pairs"] == "none counts: the first ends the measurement"
+    assert "A run of the pair after these crashed, which ended the" in (tmp_path / "statement.tex").read_text()
+    # Again: it stops for good, and says so.
+    assert rrl("certify", "--rho", 0.01, *folder[:2], "--", *failing("sys.exit('\\x1b[31mred')")) == 4
+    err = capsys.readouterr().err
+    assert "2 times with these seeds, so the same command is likely to stop here again" in err
+    assert "--crash differ" in err and f"{FIRST} pairs are there, 1 failure" in err
     (tmp_path / "file").touch()
     assert rrl("certify", "--rho", 0.2, "--quiet", "--folder", tmp_path / "file", *awk(200)) == 4
     assert "cannot write" in capsys.readouterr().err

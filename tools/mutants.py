@@ -30,7 +30,7 @@ MEMORY = 8 << 30
 PYTEST = f"{sys.executable} -m pytest -x -q -m 'not slow' -p no:benchmark -p no:cacheprovider -p no:xdist -p no:cov"
 MODULES = (
     "_checks _estimators _solve rounding lattice randomness ridge second_moment scaling core_set generative lsvi "
-    "tabular features fitted_q replicability certify pilot choosing mdp/linear_mdp mdp/counts lsvi_ucb/arguments "
+    "tabular features fitted_q replicability certify law pilot choosing mdp/linear_mdp mdp/counts lsvi_ucb/arguments "
     "lsvi_ucb/data lsvi_ucb/algorithm adaptive/rounding adaptive/ridge adaptive/lsvi theory/_formula theory/linear "
     "theory/rounding theory/lsvi theory/lsvi_ucb theory/sharper theory/bonus theory/lattice theory/uniform "
     "theory/stopping theory/exploration theory/exponents pqn/targets pqn/agreement"
@@ -46,6 +46,7 @@ MORE = {
     "features": "test_fitted_q.py",
     "replicability": "test_pairs.py",
     "certify": "test_pairs.py",
+    "law": "test_certify.py",
 }
 # Only changes to an operator of the same kind: `a << b` for `a * b` would crash on any float.
 KINDS = (

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rrl import theory
-from rrl.certify import certification_law
+from rrl.law import certification_law
 
 if TYPE_CHECKING:
     from typing import Any

@@ -15,6 +15,7 @@ from ..programs import certify_program
 from ._listing import plain
 from .provenance import folder_commit
 from .records import record_text
+from .store import RunStore
 
 __all__ = ["add", "split"]
 
@@ -33,6 +34,10 @@ Seeds are integers from 0 to 2^31 - 1. Arrays of .npz, .npy and .safetensors and
 integers, booleans and text; floats there are refused, since they differ by the machine. Other files, standard output,
 and with --bytes all files are compared bit by bit. Every pair is put on record: the same command goes on from there,
 after Ctrl-C, a crash or a kill. It ends with a statement in JSON and LaTeX.
+
+A run that crashes, takes too long or publishes nothing that can be compared ends the measurement: its pair is not
+decided, and the same command runs it again. With --crash differ every such pair counts as one that differs, which can
+only raise the limit on rho. None is left out: runs may crash just where they would differ.
 
 exit status: 0 replicable, 1 not replicable, 2 a wrong command line, 3 undecided after --max-pairs or for want of
 evidence that the seeds are used, 4 a run failed, 130 stopped.
@@ -56,6 +61,12 @@ def add(commands):
     option("--seed", type=int, default=0, help="of the measurement (default: %(default)s)")
     option("--max-pairs", type=int, metavar="N", default=10_000, help="give up after so many (default: %(default)s)")
     option("--time-limit", type=float, metavar="S", help="seconds after which a run has failed (default: none)")
+    option(
+        "--crash",
+        choices=("stop", "differ"),
+        default="stop",
+        help="what a run that fails does: end the measurement, or count its pair as one that differs (default: stop)",
+    )
     option("--key", action="append", default=[], help="compare this array or JSON entry only (may be given again)")
     option("--bytes", action="store_true", help="compare files bit by bit, whatever they hold")
     option(
@@ -99,9 +110,14 @@ def certify_main(args):
         check_integer(1, jobs=args.jobs)
         program.check()
         folder = args.folder or default_folder(program, args.seed)
-        done = len(list((folder / "pairs").glob("*.json")))
         if not args.quiet:
+            own = program.unit() | {"seed": args.seed}
+            units = [record["unit"] for record in RunStore(folder / "pairs").records()]
+            units = [unit for unit in units if unit | own == unit]
+            done = sum("crash" not in unit for unit in units)
             there = f", {done} pair{'s are' if done > 1 else ' is'} there" if done else ""
+            if failed := len(units) - done:
+                there += f", {failed} failure{'s' * (failed > 1)}"
             print(f"{plain(subject)}\nrecords in {plain(folder)}{there}", file=sys.stderr, flush=True)
         with stopped_like_ctrl_c():
             found, failure = _settle(args, folder)
@@ -117,7 +133,7 @@ def certify_main(args):
         print(f"statement: {' and '.join(plain(path) for path in statement.write(folder / 'statement'))}")  # pyright: ignore[reportOperatorIssue]
     if failure is not None:
         print("\n".join(["error:", *(plain(line) for line in f"{failure}".splitlines())]), file=sys.stderr)
-        print("its pair is not decided; the same command tries it again and goes on from there", file=sys.stderr)
+        print(_next(failure), file=sys.stderr)
         return FAILED
     if found is None or found.interrupted:
         print("stopped; what is done is kept, and the same command goes on from there", file=sys.stderr)
@@ -141,12 +157,29 @@ def _settle(args, folder):
             allow_constant=args.allow_constant,
             progress=not args.quiet,
             store=folder / "pairs",
+            crash=args.crash,
         )
     except RunFailed as error:
         return error.certificate, error
     except KeyboardInterrupt:
         return None, None
     return found, None
+
+
+def _next(failure):
+    """What the next call does after a failure, and what else there is to do."""
+    if not failure.crashes:
+        return "its pair is not decided; the same command runs it again and goes on from there"
+    if failure.crashes == 1:
+        return (
+            "its pair is not decided; the same command runs it again, with the same seeds, and goes on if it then "
+            "works.\n--crash differ goes on anyway and counts every such pair as one that differs"
+        )
+    return (
+        f"its pair is not decided; it failed {failure.crashes} times with these seeds, so the same command is likely "
+        "to stop here again.\nMend the program (if a file of the command changes, all pairs are run anew), or count "
+        "every such pair as one\nthat differs: --crash differ"
+    )
 
 
 @contextlib.contextmanager
