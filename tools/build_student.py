@@ -4,24 +4,24 @@ They lie in _build/student with what they need: the package as a wheel, and the 
 """
 
 import argparse
-import os
 import re
 import shutil
 import sys
 from pathlib import Path
 
+import jupytext
 from build_assignments import make_wheel
 from notebook_texts import NotebookError, glued, put_numbers, read_cells
 from run_notebooks import RESULTS, choose, write_atomic
 
 ROOT = Path(__file__).resolve().parents[1]
+# A fence around all, or one at the start and one at the end.
 SOLUTION = re.compile(
-    r"^(`{3,})\{solution-start\} (\S+)\n.*?^(`{3,})\{solution-end\}\n\3\n|^(`{3,})\{solution\} (\S+)\n.*?^\4\n",
-    re.M | re.S,
+    r"^(`{3,})\{solution(-start)?\} (?P<label>\S+)\n.*?(?(2)^(`{3,})\{solution-end\}\n\4|^\1)\n", re.M | re.S
 )
 EXERCISE = re.compile(
-    r"^(`{3,})\{exercise-start\} ([^\n]*)\n:label: (\S+)\n\1\n(.*?)^(`{3,})\{exercise-end\}\n\5\n"
-    r"|^(`{3,})\{exercise\} ([^\n]*)\n:label: (\S+)\n(.*?)^\6\n",
+    r"^(`{3,})\{exercise(-start)?\} (?P<title>[^\n]*)\n:label: (?P<label>\S+)\n(?(2)\1\n)(?P<body>.*?)"
+    r"(?(2)^(`{3,})\{exercise-end\}\n\6|^\1)\n",
     re.M | re.S,
 )
 STARTER = re.compile(r"^```python\n(.*?)^```\n", re.M | re.S)
@@ -46,15 +46,8 @@ An exercise has a cell to fill in. As long as it is not, it stops with an error,
 
 
 def without_solutions(text):
-    """A chapter's source without its solutions, and with a cell to fill in at each exercise.
-
-    Raises
-    ------
-    NotebookError
-        If a solution is left, or an exercise has none.
-    """
-    solved = {found[2] or found[5] for found in SOLUTION.finditer(text)}
-    asked = {found[3] or found[8] for found in EXERCISE.finditer(text)}
+    """A chapter's source without its solutions, and with a cell to fill in at each exercise."""
+    solved, asked = ({found["label"] for found in kind.finditer(text)} for kind in (SOLUTION, EXERCISE))
     text = EXERCISE.sub(_as_cells, SOLUTION.sub("", text))
     if solved != asked or re.search(r"\{(?:solution|exercise)", text):
         odd = ", ".join(sorted(solved ^ asked)) or "a fence is left"
@@ -63,10 +56,9 @@ def without_solutions(text):
 
 
 def _as_cells(found):
-    title, body = (found[2], found[4]) if found[2] else (found[7], found[9])
-    body, n = STARTER.subn(lambda starter: CELL.format(starter[1]), body)
+    body, n = STARTER.subn(lambda starter: CELL.format(starter[1]), found["body"])
     own = "" if n else "\n" + CELL.format("# Your answer\n")
-    return f"### Exercise: {title}\n\n{body.strip()}\n{own}"
+    return f"### Exercise: {found['title']}\n\n{body.strip()}\n{own}"
 
 
 def readable(text, titles):
@@ -92,8 +84,6 @@ def readable(text, titles):
 
 def make_notebook(root, source, titles):
     """The student's notebook of a chapter; numbers in its text are those of the executed chapter, if there is one."""
-    import jupytext
-
     numbers = glued(read_cells(root, source.stem))
     text = without_solutions(source.read_text(encoding="utf-8"))
     notebook = jupytext.reads(text, fmt="md:myst")
@@ -104,29 +94,8 @@ def make_notebook(root, source, titles):
     return notebook
 
 
-def run(notebook, folder):
-    """Run a notebook where students do, past the cells that they fill in.
-
-    Raises
-    ------
-    NotebookError
-        Where another cell fails.
-    """
-    from nbclient import NotebookClient
-    from nbclient.exceptions import CellExecutionError
-
-    try:
-        NotebookClient(
-            notebook, timeout=1200, kernel_name="python3", resources={"metadata": {"path": folder}}
-        ).execute()
-    except CellExecutionError as error:
-        raise NotebookError(f"{error.ename}: {error.evalue} in\n{error.traceback[-2000:]}") from None
-
-
 def build(root, target, only=()):
     """Write the notebooks and what they need below `target`; return their paths."""
-    import jupytext
-
     shutil.rmtree(target, ignore_errors=True)
     (target / "chapters").mkdir(parents=True)
     wheel = make_wheel(root, target)
@@ -151,17 +120,9 @@ def main(argv=None):
     """Run the command line; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("only", nargs="*", metavar="NAME", help="first letters of a chapter's name (default: all)")
-    parser.add_argument("--run", action="store_true", help="also run each notebook, which takes as long as the book")
     args = parser.parse_args(argv)
-    target = ROOT / "_build" / "student"
     try:
-        made = build(ROOT, target, args.only)
-        for path in made if args.run else ():
-            import nbformat
-
-            print(f"Running {path.stem}", flush=True)
-            os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-            run(nbformat.read(path, 4), str(path.parent))
+        made = build(ROOT, ROOT / "_build" / "student", args.only)
     except NotebookError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -4,23 +4,16 @@ A submission is a program, and this runs it with your rights, one after the othe
 """
 
 import argparse
-import csv
-import io
 import json
-import os
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from run_notebooks import write_atomic
+import pandas as pd
 
 ROOT = Path(__file__).resolve().parents[1]
 SECONDS = 1200
-
-
-class GradeError(Exception):
-    """A request that cannot be carried out, in words."""
 
 
 def find_autograder(root, name):
@@ -28,58 +21,41 @@ def find_autograder(root, name):
     folder = root / "_build" / "assignments" / "autograder"
     found = sorted(folder.glob("*.zip"))
     if not found:
-        raise GradeError(f"there is no autograder in {folder.relative_to(root)}; run 'make assignments' first")
+        raise ValueError(f"there is no autograder in {folder.relative_to(root)}; run 'make assignments' first")
     named = [path for path in found if path.stem.startswith(name)]
     if len(named) != 1:
-        raise GradeError(f"{len(named)} assignments begin with {name!r}; there are: {', '.join(p.stem for p in found)}")
+        raise ValueError(f"{len(named)} assignments begin with {name!r}; there are: {', '.join(p.stem for p in found)}")
     return named[0]
 
 
 def find_submissions(folder):
     """Notebooks and Otter's zip files at or below a folder."""
     if not folder.is_dir():
-        raise GradeError(f"there is no folder {folder}")
+        raise ValueError(f"there is no folder {folder}")
     paths = [path for kind in ("*.ipynb", "*.zip") for path in folder.rglob(kind)]
     found = sorted(path for path in paths if not any(part.startswith(".") for part in path.relative_to(folder).parts))
     if not found:
-        raise GradeError(f"there is no .ipynb or .zip file in {folder}")
+        raise ValueError(f"there is no .ipynb or .zip file in {folder}")
     return found
 
 
 def grade(submission, autograder, seconds=SECONDS):
-    """Points of each question of one submission, or why there are none: (points, possible, error)."""
+    """Points of one submission by question, their sum and what there was to get, or the error why there are none."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "otter", "run", "--no-logo", "-a", str(autograder), "-o", folder]
+        command = [sys.executable, "-m", "otter", "run", "--no-logo", "-a", autograder, "-o", folder, submission]
         try:
-            ran = subprocess.run(
-                [*command, str(submission)], capture_output=True, text=True, errors="replace", timeout=seconds
-            )
-        except subprocess.TimeoutExpired:
-            return {}, {}, f"ran longer than {seconds:g} s"
-        try:
+            ran = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=seconds)
             tests = json.loads((Path(folder) / "results.json").read_text(encoding="utf-8"))["tests"]
+        except subprocess.TimeoutExpired:
+            return {"error": f"ran longer than {seconds:g} s"}
         except (OSError, ValueError, KeyError):
-            lines = (ran.stderr or ran.stdout).strip().splitlines()
-            return {}, {}, " ".join(lines[-1].split())[:300] if lines else f"otter ended with status {ran.returncode}"
-    scored = {test["name"]: test for test in tests if "max_score" in test and "score" in test}
+            lines = (ran.stderr or ran.stdout).strip().splitlines() or [f"otter ended with status {ran.returncode}"]
+            return {"error": " ".join(lines[-1].split())[:300]}
+    scored = [test for test in tests if "max_score" in test and "score" in test]
     if not scored:
-        return {}, {}, "otter found nothing to score"
-    return ({n: t["score"] for n, t in scored.items()}, {n: t["max_score"] for n, t in scored.items()}, "")
-
-
-def write_table(path, rows):
-    """One row a submission: its points by question, their sum, what there was to get, and what went wrong."""
-    questions = list(dict.fromkeys(name for row in rows for name in row["points"]))
-    names = ["submission", *questions, "total", "possible", "error"]
-    lines = []
-    for row in rows:
-        total = {"total": sum(row["points"].values()), "possible": sum(row["possible"].values())}
-        lines.append({"submission": row["submission"], "error": row["error"], **row["points"], **total})
-    text = io.StringIO()
-    writer = csv.DictWriter(text, names, restval="", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(lines)
-    write_atomic(path, text.getvalue())
+        return {"error": "otter found nothing to score"}
+    points = {test["name"]: test["score"] for test in scored}
+    return points | {"total": sum(points.values()), "possible": sum(test["max_score"] for test in scored)}
 
 
 def main(argv=None):
@@ -87,27 +63,24 @@ def main(argv=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("name", help="first letters of the assignment's name, as 1")
     parser.add_argument("folder", type=Path, help="of the submissions, .ipynb or .zip, in folders of any kind")
-    parser.add_argument("--output", type=Path, help="the table (default: grades.csv in that folder)")
-    parser.add_argument("--time-limit", type=float, default=SECONDS, metavar="SECONDS", help="for each submission")
     args = parser.parse_args(argv)
-    rows = []
     try:
-        autograder = find_autograder(ROOT, args.name)
-        paths = find_submissions(args.folder)
-    except GradeError as error:
+        autograder, paths = find_autograder(ROOT, args.name), find_submissions(args.folder)
+    except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    output = args.output or args.folder / "grades.csv"
+    rows, last = [], ["total", "possible", "error"]
     for count, path in enumerate(paths, 1):
-        points, possible, error = grade(path.resolve(), autograder, args.time_limit)
         submission = path.relative_to(args.folder).as_posix()
-        rows.append({"submission": submission, "points": points, "possible": possible, "error": error})
-        said = error or f"{sum(points.values()):g} of {sum(possible.values()):g}"
+        rows.append({"submission": submission, "error": ""} | grade(path.resolve(), autograder))
+        said = rows[-1]["error"] or "{total:g} of {possible:g}".format_map(rows[-1])
         print(f"  [{count}/{len(paths)}] {submission}: {said}", flush=True)
         # After each: a class takes long, and what is done is there.
-        write_table(output, rows)
+        table = pd.DataFrame(rows)
+        table = table.reindex(columns=[*table.columns.drop(last, errors="ignore"), *last])
+        table.to_csv(args.folder / "grades.csv", index=False)
     failed = sum(bool(row["error"]) for row in rows)
-    print(f"==> Done: {os.fspath(output)}" + (f"; {failed} could not be graded" if failed else ""))
+    print(f"==> Done: {args.folder / 'grades.csv'}" + (f"; {failed} could not be graded" if failed else ""))
     return int(failed > 0)
 
 

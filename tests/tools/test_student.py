@@ -12,6 +12,7 @@ import build_student
 import nbformat
 import pytest
 from build_student import EXERCISE, SOLUTION, make_notebook, readable, without_solutions
+from nbclient import NotebookClient
 from notebook_texts import NotebookError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -127,7 +128,7 @@ def test_roles_become_what_jupyter_shows():
     )
 
 
-def test_a_chapter_runs_past_what_students_fill_in_and_other_failures_are_told(tmp_path, monkeypatch):
+def test_a_chapter_runs_past_what_students_fill_in(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     made = build_student.build(ROOT, tmp_path / "student", ["00", "09"])
     assert [path.stem for path in made] == ["00_replicability", "09_cartpole"]
@@ -136,12 +137,9 @@ def test_a_chapter_runs_past_what_students_fill_in_and_other_failures_are_told(t
     results = tmp_path / "student" / "book" / "results"
     assert [path.name for path in results.iterdir()] == ["cartpole"]
     notebook = nbformat.read(made[0], 4)
-    build_student.run(notebook, str(made[0].parent))
+    NotebookClient(notebook, kernel_name="python3", resources={"metadata": {"path": made[0].parent}}).execute()
     outputs = [cell.outputs for cell in notebook.cells if "raises-exception" in cell.metadata.get("tags", ())]
     assert [out.output_type for output in outputs for out in output] == ["error"]  # the starter; the empty cell is none
-    broken = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1 / 0")])
-    with pytest.raises(NotebookError, match="ZeroDivisionError: division by zero"):
-        build_student.run(broken, str(tmp_path))
 
 
 def test_the_command_names_what_it_cannot_make(tmp_path, monkeypatch, capsys):
