@@ -15,8 +15,8 @@ STATUSES = (
     "measured at reduced scale",
     "cannot tell",
 )
-#: Every kind of erratum, the heaviest fault first.
-KINDS = ("statement", "algorithm", "proof step", "constant", "notation", "misprint")
+#: Every kind of erratum, the heaviest fault first; in a clarification nothing printed is false.
+KINDS = ("statement", "algorithm", "proof step", "constant", "notation", "misprint", "clarification")
 
 
 def verdict(printed: bool, corrected: bool = False, *, holding: str = "holds as printed") -> str:
