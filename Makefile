@@ -5,6 +5,7 @@
 SCALE ?= quick
 JOBS ?= 2
 BROWSER ?= auto
+DEPTH ?= read
 PORT ?= 8000
 VENV ?= .venv
 PY := "$(VENV)/bin/python"
@@ -26,6 +27,7 @@ help: ## show this list
 	@echo "Replicable RL: book and package. Commands:"
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
 	@echo "  Options: SCALE=full, NAME=03 (one notebook), JOBS=2, PORT=8000, PYTHON=python3.12"
+	@echo "           DEPTH=read, code, proofs or all (of the pdf)"
 
 $(READY): requirements.lock requirements-hashed.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "error: no Python 3.11, 3.12 or 3.13 with the venv module was found." \
@@ -71,7 +73,7 @@ serve: $(READY) ## show the built site at http://localhost:8000
 
 pdf: book ## build the site and print it to _build/book.pdf (needs Chromium)
 	@echo "==> Printing the book (a few minutes)"
-	@$(PY) tools/print_book.py
+	@$(PY) tools/print_book.py --depth $(DEPTH)
 
 zip: $(READY) ## pack the built site into _build/book.zip, to read offline
 	@test -f _build/html/index.html || { echo "error: there is no site yet; run 'make book' first" >&2; exit 1; }

@@ -1,17 +1,18 @@
 """Print the built site to _build/book.pdf, without TeX: its pages joined into one, printed by Chromium."""
 
+import argparse
+import io
 import json
-import re
 import sys
 from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
 from urllib.parse import unquote, urljoin, urlsplit
 
+import pikepdf
 import yaml
 from bs4 import BeautifulSoup
 from check_pages import CHROMIUM_FLAGS, find_chromium, served
-from figure_origins import spans
 from notebook_texts import read_run
 from playwright.sync_api import sync_playwright
 from run_notebooks import find_commit
@@ -25,9 +26,18 @@ PATIENCE = 600_000
 REFERENCES = ("for", "aria-labelledby", "aria-describedby", "aria-controls", "aria-owns")
 # The width and the height of what stands within the margins of a page, in CSS pixels.
 COLUMN, SHEET = 174 / 25.4 * 96, 255 / 25.4 * 96
-# Open what folds, shrink what is wider than the column, and mark what is to stay on one page.
-FIT = """([width, height]) => {
-  for (const box of document.querySelectorAll('details')) box.open = true;
+# What folds on the site, and what of it each depth opens, as the site's switch does (book/_static/reading.js).
+FOLDS = ":is(.hide, .fold, .provenance, .claim-tests)"
+DEPTHS = {"read": "", "code": ".hide, .fold-code", "proofs": ".fold-proofs", "all": FOLDS}
+SHOWN = {
+    "read": "Story, statements and figures. make pdf DEPTH=proofs adds the proofs, DEPTH=code the code, DEPTH=all all.",
+    "code": "Story, statements, figures and code. make pdf DEPTH=all adds the proofs.",
+    "proofs": "Story, statements, figures and proofs. make pdf DEPTH=all adds the code.",
+    "all": "Everything: story, statements, figures, proofs, code and where each figure comes from.",
+}
+# Open what the depth opens, shrink what is wider than the column, and mark what is to stay on one page.
+FIT = """([width, height, opened]) => {
+  for (const box of document.querySelectorAll('details')) box.open = box.matches(opened);
   for (const box of document.querySelectorAll('.bd-article :is(table, mjx-container[display])')) {
     const room = box.parentElement.getBoundingClientRect().width;
     const needed = box.matches('table') ? box.getBoundingClientRect().width : box.firstElementChild.scrollWidth;
@@ -40,9 +50,10 @@ FIT = """([width, height]) => {
     box.classList.toggle('kept', box.getBoundingClientRect().height < limit);
   }
 }"""
-# What a reader of the paper would miss: what is folded (the cart-pole is not for paper, and says so), and what is cut.
-FOLDED = """() => [...document.querySelectorAll('.bd-article :is(details, .cell, .admonition, pre, figure)')].filter(
-  box => box.matches('details:not([open])') || (!box.getClientRects().length && !box.closest('.cartpole'))
+# What a reader of the paper would miss: what is not shown (the cart-pole, not for paper, says so), and what is cut.
+FOLDED = """opened => [...document.querySelectorAll('.bd-article :is(details, .cell, .admonition, pre, figure)')]
+  .filter(box => !box.closest(`.cartpole, details:not(${opened})`)
+    && (box.matches('details:not([open])') || !box.getClientRects().length)
 ).map(box => box.textContent.trim().slice(0, 60))"""
 WIDE = """width => [...document.querySelectorAll('.bd-article *')].filter(box => {
   if (box.closest('mjx-assistive-mml, .visually-hidden, svg *')) return false;
@@ -56,6 +67,8 @@ WIDE = """width => [...document.querySelectorAll('.bd-article *')].filter(box =>
     return height > 0 && (right > width + 1 || left < -1);
   });
 }).map(box => `${box.localName}.${box.className}: ${box.textContent.trim().slice(0, 60)}`)"""
+HEADINGS = """() => [...document.querySelectorAll('h1, h2, h3, h4, h5, h6')].filter(
+  heading => heading.getClientRects().length).map(heading => heading.innerText.replace(/\\s+/g, ' ').trim())"""
 NUMBER = """numbers => {
   for (const place of document.querySelectorAll('#contents .number')) {
     place.textContent = numbers[place.closest('a').getAttribute('href').slice(1)];
@@ -140,14 +153,16 @@ def join_pages(site, pages):
 
 def figures_at_quick_scale(root, pages, articles):
     """Say in words which figures the notebooks made at quick scale."""
-    labels = []
+    ranges = []
     for (_, name, _), (_, article) in zip(pages, articles, strict=True):
-        if (read_run(root, name) or {"scale": ""})["scale"] == "quick":
-            captions = article.select(".cell_output figure .caption-number")
-            labels += [int(re.sub(r"\D", "", tag.get_text())) for tag in captions]
-    if not labels:
+        labels = [tag.get_text().split()[-1] for tag in article.select(".cell_output figure .caption-number")]
+        if labels and (read_run(root, name) or {"scale": ""})["scale"] == "quick":
+            ranges.append("–".join(dict.fromkeys([labels[0], labels[-1]])))
+    if not ranges:
         return "None of this copy was computed at quick scale."
-    return f"Computed at quick scale, that of a laptop: {spans(labels)}. Recorded runs in them keep their own scale."
+    return (
+        f"Computed at quick scale, that of a laptop: {', '.join(ranges)}. Recorded runs in them keep their own scale."
+    )
 
 
 def quoted(text):
@@ -155,8 +170,8 @@ def quoted(text):
     return json.dumps(text, ensure_ascii=False).replace("<", r"\3c ")
 
 
-def cover(root, quick):
-    """HTML of the cover: title, paper, version, commit, date, scale."""
+def cover(root, quick, depth):
+    """HTML of the cover: title, paper, version, commit, date, depth, scale."""
     config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
     citation = yaml.safe_load((root / "CITATION.cff").read_text(encoding="utf-8"))
     paper = citation["preferred-citation"]
@@ -166,6 +181,7 @@ def cover(root, quick):
         "Version": citation["version"],
         "Commit": "not known" if commit is None else commit.rstrip("+") + ", with changes" * commit.endswith("+"),
         "Printed": f"{datetime.now(UTC):%d %B %Y}".lstrip("0"),
+        "Depth": SHOWN[depth],
         "Figures": quick,
     }
     lines = "".join(f"<dt>{key}</dt><dd>{escape(value)}</dd>" for key, value in rows.items())
@@ -187,7 +203,7 @@ def contents(pages, articles):
     return f'<nav id="contents"><h1>Contents</h1><ol>{"".join(lines)}</ol></nav>'
 
 
-def compose(root, site):
+def compose(root, site, depth="all"):
     """Return the HTML of the printed book."""
     pages = list_pages(yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8")))
     head, articles = join_pages(site, pages)
@@ -197,7 +213,7 @@ def compose(root, site):
         "@page cover { @top-left { content: none } }",
         "@page contents { @top-right { content: 'Contents' } } #contents { page: contents }",
     ]
-    body = [cover(root, figures_at_quick_scale(root, pages, articles)), contents(pages, articles)]
+    body = [cover(root, figures_at_quick_scale(root, pages, articles), depth), contents(pages, articles)]
     for (_, name, _), (chapter, article) in zip(pages, articles, strict=True):
         anchor = anchor_of(name)
         rules.append(f"@page {anchor} {{ @top-right {{ content: {quoted(chapter)} }} }}")
@@ -212,22 +228,31 @@ def compose(root, site):
 
 
 def destinations(pdf):
-    """Page numbers of the named places in a PDF as Chromium writes it, whose objects are plain text."""
-    objects = dict(re.findall(rb"^(\d+) 0 obj\n(<<.*?)(?:endobj|stream)", pdf, re.M | re.S))
-
-    def leaves(number):
-        kids = re.search(rb"/Kids \[(.*?)\]", objects[number], re.S)
-        return [leaf for kid in re.findall(rb"(\d+) 0 R", kids[1]) for leaf in leaves(kid)] if kids else [number]
-
-    catalog = next(text for text in objects.values() if b"/Type /Catalog" in text)
-    pages = leaves(re.search(rb"/Pages (\d+)", catalog)[1])
-    named = re.search(rb"/Dests (\d+)", catalog)
-    places = re.findall(rb"/(\S+) \[(\d+) 0 R", objects[named[1]]) if named else []
-    return {name.decode(): pages.index(page) + 1 for name, page in places}
+    """Page numbers of the named places in a PDF."""
+    numbers = {page.objgen: number for number, page in enumerate(pdf.pages, 1)}
+    return {name.removeprefix("/"): numbers[place[0].objgen] for name, place in pdf.Root.get("/Dests", {}).items()}
 
 
-def print_pages(site, html, target):
+def entries(outline):
+    """The entries of an outline in the order of the pages."""
+    for entry in outline:
+        yield entry
+        yield from entries(entry.children)
+
+
+def name_entries(pdf, headings):
+    """Give an outline its headings: Chromium repeats a line that it moves to the next page."""
+    with pdf.open_outline() as outline:
+        found = list(entries(outline.root))
+        if len(found) != len(headings):
+            raise PrintError(f"the outline has {len(found)} entries, the pages have {len(headings)} headings")
+        for entry, heading in zip(found, headings, strict=True):
+            entry.title = heading
+
+
+def print_pages(site, html, target, depth="all"):
     """Print a composed page, which fetches from the site what it needs; return what is folded or cut."""
+    opened = f":is({', '.join(filter(None, (f':not({FOLDS})', DEPTHS[depth])))})"
     with served(site) as origin, sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=find_chromium(), args=CHROMIUM_FLAGS, chromium_sandbox=False
@@ -241,28 +266,34 @@ def print_pages(site, html, target):
         tab.route(origin + NAME, lambda route: route.fulfill(body=html, content_type="text/html; charset=utf-8"))
         tab.goto(origin + NAME, wait_until="load", timeout=PATIENCE)
         tab.evaluate("() => window.MathJax?.startup?.promise.then(() => document.fonts.ready).then(() => true)")
-        tab.evaluate(FIT, [COLUMN, SHEET])
-        lost = [f"folded: {text}" for text in tab.evaluate(FOLDED)]
+        tab.evaluate(FIT, [COLUMN, SHEET, opened])
+        lost = [f"folded: {text}" for text in tab.evaluate(FOLDED, opened)]
         lost += [f"wider than the page: {text}" for text in tab.evaluate(WIDE, size["width"])]
+        headings = tab.evaluate(HEADINGS)
         # The first print tells the page numbers that stand in the second.
-        numbers = destinations(tab.pdf(prefer_css_page_size=True))
+        numbers = destinations(pikepdf.open(io.BytesIO(tab.pdf(prefer_css_page_size=True))))
         tab.evaluate(NUMBER, numbers)
-        pdf = tab.pdf(prefer_css_page_size=True, print_background=True, outline=True, tagged=True)
+        printed = tab.pdf(prefer_css_page_size=True, print_background=True, outline=True, tagged=True)
         browser.close()
+    pdf = pikepdf.open(io.BytesIO(printed))
     if destinations(pdf) != numbers:
         raise PrintError("the page numbers in the contents moved the pages")
-    target.write_bytes(pdf)
+    name_entries(pdf, headings)
+    pdf.save(target, object_stream_mode=pikepdf.ObjectStreamMode.generate)
     return lost
 
 
-def main():
+def main(arguments=None):
     """Compose the book from the site and print it; return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
+    parser.add_argument("--depth", choices=DEPTHS, default="read", help="what is opened of what the site folds (read)")
+    depth = parser.parse_args(arguments).depth
     site, target = ROOT / "_build" / "html", ROOT / "_build" / "book.pdf"
     beside = target.with_suffix(".part")
     try:
         if find_chromium() is None:
             raise PrintError("printing needs Chromium; install it (Debian, Ubuntu: apt install chromium)")
-        lost = print_pages(site, compose(ROOT, site), beside)
+        lost = print_pages(site, compose(ROOT, site, depth), beside, depth)
     except PrintError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -3,10 +3,11 @@
 import json
 import re
 import unicodedata
-import zlib
 from pathlib import Path
 
+import pikepdf
 import print_book
+import pypdf
 import pytest
 from check_pages import find_chromium
 
@@ -19,13 +20,19 @@ PAGE = """<!doctype html><html data-theme="dark"><head><title>x</title>
 <article class="bd-article"><section id="{id}"><h1>{title}<a class="headerlink" href="#{id}">#</a></h1>
 {body}</section></article></body></html>"""
 LONG = "<p>" + "</p><p>".join(f"Paragraph {k} fills the page." for k in range(150)) + "</p>"
+# Some of these headings do not fit at the end of their page and move to the next.
+HEADINGS = "".join(f"<h2>A heading {k}</h2>" + "<p>A paragraph.</p>" * 5 for k in range(24))
 FIGURE = """<div class="cell_output"><figure><img alt="A square." loading="lazy" src="../_images/a.svg"><figcaption>
-<span class="caption-number">Fig. {} </span>The square.</figcaption></figure></div>"""
+<span class="caption-number">Fig. 1.{} </span>The square.</figcaption></figure></div>"""
 FIRST = (
     LONG
     + """<p id="same">First same.</p><p><a href="#same">near</a> <a href="../book/c.html#same">far</a>
 <a href="02_b.html">next</a> <a href="../genindex.html">index</a> <a href="https://elsewhere.example/">out</a></p>
 <details class="hide"><summary>Show code</summary><pre>folded = 1</pre></details>
+<details class="fold fold-proofs"><summary>Proof</summary><p>A proof step.</p>
+<details class="fold fold-none"><summary>Table</summary><p>A long table.</p></details></details>
+<details class="provenance"><summary>Provenance</summary><p>A commit.</p></details>
+<details class="dropdown"><summary>Solution</summary><p>The solution.</p></details>
 <div class="cell_input"><div class="highlight"><pre>"""
     + "wide_name_" * 30
     + """</pre></div></div>
@@ -48,20 +55,22 @@ def book(tmp_path_factory):
         "  authors: [{given-names: Ada, family-names: Author}]\n",
         "chapters/.runs/01_a.json": json.dumps({"scale": "quick"}),
         "chapters/.runs/02_b.json": json.dumps({"scale": "full"}),
-        "_build/html/_static/book.css": (ROOT / "book" / "_static" / "book.css").read_text(encoding="utf-8"),
+        "_build/html/_static/book.css": "".join(
+            (ROOT / "book" / "_static" / name).read_text(encoding="utf-8") for name in ("book.css", "reading.css")
+        ),
         "_build/html/_static/a.css": ".bd-article :is(.highlight, pre) { break-inside: avoid; overflow: auto }"
         ".highlight { display: flex; flex-direction: column }",
         "_build/html/_images/a.svg": '<svg xmlns="http://www.w3.org/2000/svg" width="2000" height="2000">'
         '<rect width="2000" height="2000" fill="red"/></svg>',
     }
     pages = {
-        "chapters/01_a": ("first", "The first", FIRST + "".join(map(FIGURE.format, (1, 2, 4)))),
+        "chapters/01_a": ("first", "The first", FIRST + "".join(map(FIGURE.format, (1, 2, 3)))),
         "chapters/02_b": (
             "second",
             "Not this title",
             FIGURE.format(5) + "<div class='highlight'><pre>" + "code\n" * 200 + "</pre></div>",
         ),
-        "book/c": ("third", "The third", '<p id="same">Third same.</p><button>Press</button>'),
+        "book/c": ("third", "The third", '<p id="same">Third same.</p><button>Press</button>' + HEADINGS),
     }
     for name, (key, title, body) in pages.items():
         files[f"_build/html/{name}.html"] = PAGE.format(id=key, title=title, body=body)
@@ -82,46 +91,14 @@ def pdf(book, html):
     """Print the small book."""
     target = book / "book.pdf"
     assert print_book.print_pages(book / "_build" / "html", html, target) == []
-    return target.read_bytes()
+    return target
 
 
-def read_pages(pdf):
-    """Read the words of each page: what Chromium's fonts say that its glyphs mean."""
-    objects = {int(k): text for k, text in re.findall(rb"^(\d+) 0 obj\n(.*?)\nendobj", pdf, re.M | re.S)}
-
-    def stream(number):
-        head, _, data = objects[number].partition(b"stream\n")
-        return zlib.decompress(data.rpartition(b"\nendstream")[0]) if b"FlateDecode" in head else data
-
-    def letters(font):
-        table = stream(int(re.search(rb"/ToUnicode (\d+)", objects[font])[1])).decode()
-        meant = {}
-        for part in re.findall(r"beginbfchar(.*?)endbfchar", table, re.S):
-            meant |= {int(a, 16): bytes.fromhex(b).decode("utf-16-be") for a, b in re.findall(r"<(\w+)> <(\w+)>", part)}
-        for part in re.findall(r"beginbfrange(.*?)endbfrange", table, re.S):
-            for first, last, start in re.findall(r"<(\w+)> <(\w+)> <(\w+)>", part):
-                for k in range(int(last, 16) - int(first, 16) + 1):
-                    meant[int(first, 16) + k] = chr(int(start, 16) + k)
-        return meant
-
-    fonts, result = {}, []
-    for text in (text for text in objects.values() if re.search(rb"/Type /Page\b", text)):
-        named = dict(re.findall(rb"/(F\d+) (\d+) 0 R", text))
-        words, font = "", None
-        content = stream(int(re.search(rb"/Contents (\d+)", text)[1]))
-        for name, glyphs, end in re.findall(rb"/(F\d+) [\d.]+ Tf|<(\w+)>|\b(ET)\b", content):
-            if name:
-                key = int(named[name])
-                font = fonts.setdefault(key, None) or letters(key)
-                fonts[key] = font
-            elif end:
-                words += " "
-            else:
-                codes = [int(glyphs[k : k + 4], 16) for k in range(0, len(glyphs), 4)]
-                words += "".join(font.get(code, "?") for code in codes)
-        # Some fonts draw "fi" as one letter.
-        result.append(" ".join(unicodedata.normalize("NFKC", words).split()))
-    return result
+def read_pages(path):
+    """The words of each page; some fonts draw "fi" as one letter."""
+    return [
+        " ".join(unicodedata.normalize("NFKC", page.extract_text()).split()) for page in pypdf.PdfReader(path).pages
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -134,8 +111,9 @@ def test_the_cover_says_what_this_copy_is(pages):
     cover = pages[0]
     assert cover.startswith("A Book The authors The reproducible companion to the paper The Paper by Ada Author (2025)")
     assert "Version 1.2.3 Commit not known Printed " in cover
-    # Figure 5 is of a chapter at full scale.
-    assert "Computed at quick scale, that of a laptop: 1, 2, 4." in cover
+    assert "Depth Everything: " in cover
+    # Figure 1.5 is of a chapter at full scale.
+    assert "Computed at quick scale, that of a laptop: 1.1–1.3." in cover
 
 
 def test_the_contents_give_the_pages_on_which_the_chapters_begin(pages, pdf):
@@ -149,7 +127,7 @@ def test_the_contents_give_the_pages_on_which_the_chapters_begin(pages, pdf):
     assert starts[0] == 3
     assert starts[1] > 6
     assert re.search(r"Contents The first \d+ Part 1 2 .* Part 2 The third", pages[1])
-    places = print_book.destinations(pdf)
+    places = print_book.destinations(pikepdf.open(pdf))
     assert [places[f"page-{name}"] for name in ("chapters-01_a", "chapters-02_b", "book-c")] == starts
 
 
@@ -161,7 +139,8 @@ def test_every_page_but_the_cover_has_its_heads_and_number(pages):
 def test_nothing_is_lost_and_what_only_the_site_has_is_not_there(pages):
     text = " ".join(pages[2:])
     assert [int(k) for k in re.findall(r"Paragraph (\d+) fills the page", text)] == list(range(150))
-    assert "folded = 1" in text
+    for word in ("folded = 1", "A proof step.", "A long table.", "A commit.", "The solution."):
+        assert word in text
     assert text.replace(" ", "").count("wide_name_") == 30
     assert text.count("unbreakable") == 20
     assert len(re.findall(r"\bcode\b", text)) == 200
@@ -170,7 +149,7 @@ def test_nothing_is_lost_and_what_only_the_site_has_is_not_there(pages):
 
 
 def test_long_code_begins_where_there_is_room(pages):
-    assert re.search(r"Fig\. 5 The square\. code code", " ".join(pages))
+    assert re.search(r"Fig\. 1\.5 The square\. code code", " ".join(pages))
 
 
 def test_links_lead_within_the_print_or_out_and_the_outline_names_the_chapters(html, pdf):
@@ -183,11 +162,31 @@ def test_links_lead_within_the_print_or_out_and_the_outline_names_the_chapters(h
     }
     assert " index " in html
     assert len(re.findall(r'id="same"', html)) == 1
-    addresses = re.findall(rb"/URI \(([^)]*)\)", pdf)
-    assert addresses == [b"https://elsewhere.example/"]
-    assert {"same", "page-book-c--same"} <= print_book.destinations(pdf).keys()
-    titles = re.findall(rb"<</Title \((.*?)\)\n", pdf)
-    assert [title for title in titles if title.startswith(b"The ")] == [b"The first", b"The third"]
+    marks = [mark.get_object() for page in pypdf.PdfReader(pdf).pages for mark in page.get("/Annots", [])]
+    assert [mark["/A"]["/URI"] for mark in marks if "/A" in mark] == ["https://elsewhere.example/"]
+    with pikepdf.open(pdf) as printed, printed.open_outline() as outline:
+        assert {"same", "page-book-c--same"} <= print_book.destinations(printed).keys()
+        titles = [entry.title for entry in print_book.entries(outline.root)]
+    heads = [f"A heading {k}" for k in range(24)]
+    assert titles == ["Contents", "The first", '2 · The second: "B" & more', "The third", *heads]
+
+
+SHOWN = {
+    "read": {"The solution."},
+    "code": {"The solution.", "folded = 1"},
+    "proofs": {"The solution.", "A proof step."},
+    "all": {"The solution.", "folded = 1", "A proof step.", "A long table.", "A commit."},
+}
+
+
+@pytest.mark.parametrize("depth", SHOWN)
+def test_each_depth_opens_what_the_switch_of_the_site_opens(book, tmp_path, depth):
+    site, target = book / "_build" / "html", tmp_path / "book.pdf"
+    assert print_book.print_pages(site, print_book.compose(book, site, depth), target, depth) == []
+    text = " ".join(read_pages(target))
+    assert {word for word in SHOWN["all"] if word in text} == SHOWN[depth]
+    assert "Provenance" not in text or depth == "all"
+    assert f"Depth {print_book.SHOWN[depth][:20]}" in text
 
 
 def test_what_is_folded_or_cut_is_named(book, tmp_path):
@@ -209,14 +208,14 @@ def test_faults_end_the_command_and_leave_no_new_pdf(book, monkeypatch, capsys):
     monkeypatch.setattr(print_book, "ROOT", book)
     target = book / "_build" / "book.pdf"
     target.write_text("the one before")
-    monkeypatch.setattr(print_book, "print_pages", lambda site, html, target: ["folded: unseen = 1"])
-    assert print_book.main() == 1
+    monkeypatch.setattr(print_book, "print_pages", lambda site, html, target, depth: ["folded: unseen = 1"])
+    assert print_book.main([]) == 1
     assert capsys.readouterr().err == "error: folded: unseen = 1\n"
     (book / "_build" / "html" / "book" / "c.html").rename(book / "c.html")
-    assert print_book.main() == 1
+    assert print_book.main([]) == 1
     (book / "c.html").rename(book / "_build" / "html" / "book" / "c.html")
     assert capsys.readouterr().err == "error: the site lacks book/c.html; run 'make book' first\n"
     monkeypatch.setattr(print_book, "find_chromium", lambda: None)
-    assert print_book.main() == 1
+    assert print_book.main([]) == 1
     assert "printing needs Chromium" in capsys.readouterr().err
     assert target.read_text() == "the one before"
