@@ -64,12 +64,15 @@ class Rows:
             self.total = len(X) if self.weight is None else self.weight.sum()
 
     def blocks(self) -> Any:
-        """Pairs of rows and labels in float64, a block each; the labels are None where there are none."""
+        """Rows and labels in float64, block by block, each for use before the next; labels may be None."""
+        held = None
         for part, x in row_blocks(self.X):
             y = None if self.y is None else as_float64("y", self.y[part])
             if self.ones:
                 x = np.column_stack([x, np.ones(len(x))])
             if self.weight is not None:
                 root = np.sqrt(self.weight[part])
-                x, y = x * root[:, None], None if y is None else y * root
+                # A block takes the place of the one before it, which is in the cache.
+                held = held if held is not None and held.shape == x.shape else np.empty_like(x)
+                x, y = np.multiply(x, root[:, None], out=held), None if y is None else y * root
             yield x, y

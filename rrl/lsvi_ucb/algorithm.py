@@ -2,82 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._checks import as_float64, check_bool, check_rng, check_shared
+from .._checks import check_rng, check_shared
 from .._extras import missing
-from ..mdp import greedy_actions
-from ..replicability import fingerprint
 from ..rounding import hypergrid_round
 from ..second_moment import round_symmetric
 from .arguments import check_arguments, data_of
-from .data import optimistic_q, regularised
+from .publishing import Publishing
+from .result import Kept, LSVIUCBResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
 __all__ = ["LSVIUCBResult", "r_lsvi_ucb"]
-
-
-@dataclass(frozen=True, eq=False)
-class LSVIUCBResult:
-    """Result of :func:`r_lsvi_ucb`: T policies, of which the uniform mixture is the output.
-
-    Attributes
-    ----------
-    policies : ndarray of int64, shape (T, H, S), or None
-        The policy of each round; None with a Gymnasium environment.
-    codes : (ndarray, ndarray), or None
-        Grid cells of the ridge weights, (T - 1, H, d), and of the second moments,
-        (T - 1, H, d (d + 1) / 2), that decide the policies of rounds 1 to T - 1. None without rounding.
-    switches : ndarray of int64
-        Rounds whose policy is of new weights: 1 to T - 1, or fewer of them with `growth`.
-    history : dict of ndarray, shape (T,)
-        ``optimistic_value``: the estimate of the start value that each round's policy maximises;
-        ``mean_return``: the mean return of its trajectories.
-    weights, inverses : ndarray, shapes (T, H, d) and (T, H, d, d), or None
-        Weights and inverse Gram matrices of every round, where they were kept.
-    beta : float
-        As given.
-    """
-
-    policies: np.ndarray | None
-    codes: tuple | None
-    switches: np.ndarray
-    history: dict
-    weights: np.ndarray | None
-    inverses: Any
-    beta: float
-
-    def __repr__(self):
-        known = self.codes is not None or self.policies is not None
-        name = f"fingerprint {self.fingerprint()[:12]}..." if known else "unrounded"
-        return f"LSVIUCBResult(T={len(self.history['mean_return'])}, beta={self.beta:g}, {name})"
-
-    def fingerprint(self) -> str:
-        """SHA-256 of the codes, and `switches` where rounds are skipped, or of the policies if nothing was rounded."""
-        if self.codes is not None:
-            # A code is one of its round's own grid: where weights were kept, the rounds of new ones count too.
-            rare = len(self.switches) < len(self.history["mean_return"]) - 1
-            return fingerprint([*self.codes, self.switches] if rare else list(self.codes))
-        if self.policies is None:
-            raise ValueError("an unrounded run on an environment has no codes to compare: give bin_widths")
-        return fingerprint(self.policies)
-
-    def q_values(self, t: Any, h: Any, phi: Any) -> Any:
-        """Optimistic values of round `t` at stage `h` for features of shape (..., d)."""
-        if self.weights is None:
-            raise ValueError("the estimates were not kept: run with keep_estimates=True")
-        phi, horizon = as_float64("phi", phi), self.weights.shape[1]
-        return optimistic_q(phi, self.weights[t, h], self.inverses[t, h], self.beta, horizon)
-
-    def act(self, t: Any, h: Any, phi: Any) -> Any:
-        """Actions of round `t` at stage `h` for features of all actions, shape (..., A, d)."""
-        return greedy_actions(self.q_values(t, h, phi))
 
 
 def r_lsvi_ucb(
@@ -186,71 +128,57 @@ def r_lsvi_ucb(
     )
     check_shared(shared_seed, key)
     check_rng(rng)
-    check_bool(keep_estimates=keep_estimates)
     beta, penalty = float(beta), float(penalty)
+    # Lines 2 to 4: `data` starts from Q = min(H, beta norm(phi) / sqrt(lambda)) (erratum E11), its V and its policy.
     data = data_of(mdp, n_trajectories, beta, penalty, bin_widths, by, features, horizon, rng)
     if engine == "numba":
         return _run_compiled(mdp, n_rounds, beta, penalty, rng)
 
-    T, (H, d) = n_rounds, data.gram.shape[:2]
-    keep_estimates = keep_estimates or data.policy is None
-    policies: Any = None if data.policy is None else np.empty((T, *data.policy.shape), dtype=np.int64)
-    weights: Any = np.zeros((T, H, d)) if keep_estimates else None
-    inverses: Any = np.tile(np.eye(d) / penalty, (T, H, 1, 1)) if keep_estimates else None
-    history = {name: np.empty(T) for name in ("optimistic_value", "mean_return")}
-    codes: Any = None
-    if bin_widths is not None:
-        codes = tuple(np.empty((T - 1, H, size), dtype=np.int64) for size in (d, d * (d + 1) // 2))
-    published, since, switches = None, 0, []
-    for t in range(T):
-        if policies is not None:
-            policies[t] = data.policy
-        history["mean_return"][t] = data.collect(t)
-        history["optimistic_value"][t] = data.optimistic_value()
+    T, H = n_rounds, len(data.gram)
+    calls = data, bin_widths, shared_seed, key
+    publishing = Publishing(growth, penalty)
+    kept = Kept(T, data, bin_widths is not None, keep_estimates or data.policy is None)
+    for t in range(T):  # line 5
+        # Lines 6 to 11: M trajectories under the policy.
+        kept.round(t, data.policy, data.collect(t), data.optimistic_value())
         if t + 1 == T:
             break
-        since += 1
-        # Between the powers of two nothing is looked at, so that few calls share rho.
-        grams: Any = None if since & (since - 1) else _rounded_moments(data.gram, t, bin_widths, shared_seed, key)
-        if grams is None or not (growth == 1 or published is None or _grown(grams[0], published, penalty) >= growth):
-            for kept in codes or ():
-                kept[t] = kept[t - 1]
-            if keep_estimates:
-                weights[t + 1], inverses[t + 1] = weights[t], inverses[t]
+        moment = cache(partial(_r_uc_cov_estimation, *calls, t))
+        if not publishing.due(lambda moment=moment: [moment(h)[0] for h in range(H)]):
+            kept.again(t)
             continue
-        since = 0
-        switches.append(t + 1)
-        for h in reversed(range(H)):
-            w = data.regress(h)
-            if bin_widths is not None:
-                name = ("ridge", ("lsvi_ucb", t, h, *key, "ridge"))
-                rounded = hypergrid_round(w, bin_widths[0], shared_seed=shared_seed, key=name)
-                w, codes[0][t, h], codes[1][t, h] = rounded.values, rounded.codes, grams[1][h]
-            if not data.rank_one:
-                data.set_inverse(h, regularised(np.linalg.inv, grams[0][h], penalty))
+        for h in reversed(range(H)):  # line 12: from the last stage, as line 16 takes this round's V_{h+1} (erratum E3)
+            # Lines 13 to 19: the rows of all rounds i, with labels r^i + V_{h+1} of theirs (erratum E4).
+            w, w_codes = _r_ridge_regression(*calls, t, h)
+            # Line 20.
+            G, G_codes = moment(h)
+            # Line 21: Lambda = G + lambda I.
+            data.set_moment(h, G)
+            # Lines 22, 23 and 25: Q = min(H, w' phi + beta sqrt(phi' Lambda^-1 phi)), V and the policy.
             data.set_stage(h, w)
-            if keep_estimates:
-                weights[t + 1, h], inverses[t + 1, h] = w, data.inverse[h]
-        published = data.inverse.copy()
+            kept.stage(t, h, w, data.inverse, w_codes, G_codes)
+        publishing.published(t, data.inverse)
     data.finish()
-    return LSVIUCBResult(policies, codes, np.array(switches, dtype=np.int64), history, weights, inverses, float(beta))
+    # Line 27.
+    return kept.result(publishing.switches, beta)
 
 
-def _rounded_moments(grams, t, bin_widths, shared_seed, key):
-    """Second moments of all stages after round t, and their codes; as they are without bin widths."""
+def _r_ridge_regression(data, bin_widths, shared_seed, key, t, h):
+    """Algorithm 2 under a key of its own (erratum E2): weights and codes, or plain weights and None."""
+    w = data.regress(h)
     if bin_widths is None:
-        return grams, None
-    looks = [
-        round_symmetric(gram, bin_widths[1], shared_seed=shared_seed, key=("lsvi_ucb", t, h, *key, "gram"))
-        for h, gram in enumerate(grams)
-    ]
-    return tuple(zip(*looks))
+        return w, None
+    name = ("ridge", ("lsvi_ucb", t, h, *key, "ridge"))
+    rounded = hypergrid_round(w, bin_widths[0], shared_seed=shared_seed, key=name)
+    return rounded.values, rounded.codes
 
 
-def _grown(grams, inverses, penalty):
-    """The largest factor, over stages and directions, between the published matrices Lambda and those of `grams`."""
-    regular = np.asarray(grams) + penalty * np.eye(inverses.shape[1])
-    return np.linalg.eigvals(inverses @ regular).real.max()
+def _r_uc_cov_estimation(data, bin_widths, shared_seed, key, t, h):
+    """Algorithm 3 under a key of its own (erratum E2): second moments and codes, or plain ones and None."""
+    if bin_widths is None:
+        return data.gram[h], None
+    name = ("lsvi_ucb", t, h, *key, "gram")
+    return round_symmetric(data.gram[h], bin_widths[1], shared_seed=shared_seed, key=name)
 
 
 def _run_compiled(mdp, n_rounds, beta, penalty, rng):

@@ -6,7 +6,15 @@ from math import inf
 from numbers import Integral
 from typing import TYPE_CHECKING
 
-from .._checks import check_bin_width, check_choice, check_integer, check_non_negative, check_size, real
+from .._checks import (
+    check_bin_width,
+    check_bool,
+    check_choice,
+    check_integer,
+    check_non_negative,
+    check_size,
+    real,
+)
 from ..mdp import LinearMDP
 from .data import EnvData, FiniteData
 
@@ -53,6 +61,7 @@ def check_arguments(
         raise ValueError(f"engine='numba' publishes every round: growth must be 1, got {growth!r}")
     if engine == "numba" and not (is_plain(mdp, n_trajectories, bin_widths, by) and not keep_estimates):
         raise ValueError("engine='numba' runs plain LSVI-UCB only: a LinearMDP, n_trajectories=1, no bin_widths")
+    check_bool(keep_estimates=keep_estimates)
     return bin_widths
 
 

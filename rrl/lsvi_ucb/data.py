@@ -156,10 +156,11 @@ class FiniteData:
             return self.inverse[h] @ moment
         return regularised(np.linalg.solve, self.gram[h], self.penalty, moment)
 
-    def set_inverse(self, h: Any, inverse: Any) -> None:
-        """Take another inverse Gram matrix for the bonus of stage h."""
-        self.inverse[h] = inverse
-        self.spread[h] = ((self.flat @ inverse) * self.flat).sum(axis=1)
+    def set_moment(self, h: Any, moment: Any) -> None:
+        """Take the second moment for the bonus of stage h; where walks update its inverse, nothing is to do."""
+        if not self.rank_one:
+            self.inverse[h] = regularised(np.linalg.inv, moment, self.penalty)
+            self.spread[h] = ((self.flat @ self.inverse[h]) * self.flat).sum(axis=1)
 
     def set_stage(self, h: Any, weights: Any) -> None:
         """Turn weights and spread into optimistic values, V_h and the greedy policy."""
@@ -182,7 +183,6 @@ class FiniteData:
 class EnvData:
     """The same for a Gymnasium environment and a feature map: transitions are kept and re-labelled."""
 
-    rank_one = False
     policy = None
 
     def __init__(
@@ -260,9 +260,9 @@ class EnvData:
             moment += np.array(self.pairs[h]).T @ value / self.size
         return regularised(np.linalg.solve, self.gram[h], self.penalty, moment)
 
-    def set_inverse(self, h: Any, inverse: Any) -> None:
-        """Take another inverse Gram matrix for the bonus of stage h."""
-        self.inverse[h] = inverse
+    def set_moment(self, h: Any, moment: Any) -> None:
+        """Take the second moment for the bonus of stage h."""
+        self.inverse[h] = regularised(np.linalg.inv, moment, self.penalty)
 
     def set_stage(self, h: Any, weights: Any) -> None:
         """Take the weights of stage h."""
