@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 
 from .._files import write_durably
+from ._listing import plain
+from ._versions import add_option, present, version_of
 from .records import unit_key
 from .store import RunStore
 
@@ -20,7 +22,9 @@ def add(commands, folders):
     """Add the command to a parser's subcommands; ``folders(args)`` says where records lie if no folder is named."""
     export = commands.add_parser("export", help="write records as a table: CSV or Parquet")
     export.add_argument("table", metavar="TABLE", help="a .csv or .parquet file; - for CSV on standard output")
-    export.add_argument("--experiment", help="only records of this experiment (default: all)")
+    help_text = "only records of this experiment, or of the present version of this study FILE.py (default: all)"
+    export.add_argument("--experiment", metavar="NAME", help=help_text)
+    add_option(export)
     help_text = "of the records; may be given again (default: those that rrl show lists)"
     export.add_argument("--folder", type=Path, action="append", dest="folders", metavar="FOLDER", help=help_text)
     export.set_defaults(do=_export, folder=None, where=folders)
@@ -37,8 +41,10 @@ def _flat(name, value):
         yield name, json.dumps(value) if isinstance(value, list) else value
 
 
-def rows(records):
+def rows(records, versions=False):
     """One flat dict a record: the unit's parameters, then ``result.*`` and ``provenance.*``.
+
+    With `versions`, a column tells the versions of a study's file apart.
 
     Examples
     --------
@@ -52,7 +58,8 @@ def rows(records):
     for record in records:
         parts = [("", record["unit"]), ("result", record["result"]), ("provenance", record["provenance"])]
         columns = [column for name, part in parts for column in _flat(name, part)]
-        found.append({"record": unit_key(record["unit"])[:12], **dict(columns)})
+        version = {"version": version_of(record)} if versions else {}
+        found.append({"record": unit_key(record["unit"])[:12], **version, **dict(columns)})
     return found
 
 
@@ -61,11 +68,16 @@ def _export(args):
     if kind not in KINDS:
         raise ValueError(f"TABLE must end in {' or '.join(KINDS)}, got {args.table!r}")
     places = args.folders or args.where(args)
-    records = {unit_key(r["unit"]): r for place in places for r in RunStore(place).records(args.experiment)}
-    if not records:
+    file = args.experiment if args.experiment and args.experiment.endswith(".py") else None
+    name = Path(file).stem if file else args.experiment
+    records = {unit_key(r["unit"]): r for place in places for r in RunStore(place).records(name)}
+    kept, words = (list(records.values()), []) if args.all_versions else present(list(records.values()), file)
+    if not kept:
         of = f" of {args.experiment}" if args.experiment else ""
-        raise ValueError(f"there are no records{of} in {', '.join(map(str, places))}")
-    table = rows(records.values())
+        more = "".join(f"; {text}" for text in words)
+        raise ValueError(f"there are no records{of} in {', '.join(map(str, places))}{more}")
+    print(*map(plain, words), sep="\n", end="\n" * bool(words), file=sys.stderr)
+    table = rows(kept, args.all_versions)
     data = _csv(table) if kind == ".csv" else _parquet(table)
     if args.table == "-":
         sys.stdout.write(data.decode())

@@ -61,7 +61,7 @@ def told_apart(units):
     }
 
 
-def line(unit, runs, shown):
+def line(unit, runs, shown, version=""):
     """One line on a record: the short name, the experiment and its parameters.
 
     Of tables within the unit, those entries are said that tell it from others (`shown`, of `told_apart`). A unit
@@ -80,6 +80,7 @@ def line(unit, runs, shown):
             words.append(f"{name} {_listed(value)}")
         elif name != "experiment" and _is_name(value):
             words.append(value if isinstance(value, str) else f"{name} {value}")
+    words += [f"version {version}"] if version else []
     return plain(f"{unit_key(unit)[:12]}  {unit['experiment']:<13}  {', '.join(words)}")
 
 

@@ -4,7 +4,6 @@ import argparse
 import ast
 import contextlib
 import functools
-import hashlib
 import importlib.util
 import inspect
 import itertools
@@ -18,6 +17,7 @@ from .._files import write_durably
 from ..pairs import Pair, notes_of
 from ..tradeoff import COLUMNS, scored_pair, summary
 from ._listing import plain
+from ._versions import source_of
 from .provenance import folder_commit
 from .records import canonical, record_text
 
@@ -51,13 +51,9 @@ class Study:
 
     def __init__(self, path):
         self.path = Path(path).resolve()
-        try:
-            text = self.path.read_text(encoding="utf-8")
-        except OSError as error:
-            raise OSError(f"cannot read {path}: {error.strerror}") from error
         self.name = self.path.stem
+        self.source = source_of(path)
         _check_names(self.path)
-        self.source = hashlib.sha256(ast.unparse(ast.parse(text, self.path.name)).encode()).hexdigest()
         module = self._load()
         self.run: Any = getattr(module, "run", None)
         self.codes, self.score = (getattr(module, name, None) for name in ("codes", "score"))

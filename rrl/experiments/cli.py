@@ -8,15 +8,14 @@ import os
 import sys
 import traceback
 from concurrent.futures import BrokenExecutor, CancelledError
-from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .. import __version__
 from .._extras import missing
-from . import _certify, _export
-from ._listing import details, line, plain, told_apart
+from . import _certify, _export, _show
+from ._listing import plain
 from ._own import Study, parse_setting, plan, print_results, run_study
 from .records import is_record_name, unit_key
 from .store import RunStore
@@ -41,8 +40,6 @@ MODULES = {
 SCALES = {"atari": {"quick": "reduced", "full": "book"}}
 #: Where records lie that are not the book's.
 OWN = Path("rrl-results")
-#: Records that are told where a name fits none or several.
-MOST_TOLD = 5
 #: Experiments that the book shows at full scale only: quick records are for trying a command.
 TRIED = ("cartpole", "minatar")
 
@@ -199,38 +196,6 @@ def _status(args):
             print(f"{plain(folder.name):<17} {len(RunStore(folder).records())} records, in {plain(folder)}")
 
 
-def _show(args):
-    found = {folder: RunStore(folder).records() for folder in _places(args)}
-    if not any(found.values()):
-        raise ValueError(f"there are no records in {', '.join(map(str, found))}")
-    # A record that lies in two folders is one.
-    records = {unit_key(r["unit"]): (r, RunStore(f).path(r["unit"])) for f, own in found.items() for r in own}
-    runs = {key: record["unit"] for key, (record, _) in records.items()}
-    shown = told_apart(runs.values())
-    if args.key is None:
-        for folder, own in found.items():
-            if own and not args.folder:
-                print(f"{plain(folder)}:")
-            for record in own:
-                print(line(record["unit"], runs, shown))
-        return
-    named = [key for key in records if key.startswith(args.key)]
-    if not named:
-        raise ValueError(f"no record begins with {args.key!r}{_close(args.key, records)}; rrl show lists all")
-    if len(named) > 1:
-        lines = "\n".join(line(runs[key], runs, shown) for key in named[:MOST_TOLD])
-        more = f"\nand {len(named) - MOST_TOLD} more; rrl show lists all" if len(named) > MOST_TOLD else ""
-        raise ValueError(f"{len(named)} records begin with {args.key!r}; there are:\n{lines}{more}")
-    print("\n".join(details(*records[named[0]])))
-
-
-def _close(key, names):
-    """Names of records that begin nearly so."""
-    near = get_close_matches(key.lower(), {name[: len(key)] for name in names}, MOST_TOLD)
-    found = [name[:12] for start in near for name in names if name.startswith(start)]
-    return f", but close are {', '.join(found[:MOST_TOLD])}" if found else ""
-
-
 def _experiment(text):
     """The name of one of the book's experiments, or the file of an own study."""
     if text not in EXPERIMENTS and not text.endswith(".py"):
@@ -281,8 +246,7 @@ def _parser():
     help_text = "minatar, atari: print a line of JSON on each run every so many iterations"
     run.add_argument("--log", type=int, metavar="N", default=0, help=help_text)
     status = commands.add_parser("status", help="one line an experiment and scale")
-    show = commands.add_parser("show", help="print a record, or list them")
-    show.add_argument("key", nargs="?", metavar="RUN", help="first letters of a record's name (default: list them)")
+    show = _show.add(commands, _places)
     for command in (run, status):
         help_text = "cartpole: auto, d3rlpy, standin or a file (default: %(default)s)"
         command.add_argument("--data", type=_data, default="auto" if command is run else "standin", help=help_text)
@@ -293,7 +257,7 @@ def _parser():
             else "rrl-results/EXPERIMENT in the working folder, and the book's own in a clone"
         )
         command.add_argument("--folder", type=_path, help=f"of the records (default: {default})")
-    for command, do in ((run, _run), (status, _status), (show, _show)):
+    for command, do in ((run, _run), (status, _status)):
         command.set_defaults(do=do)
     _certify.add(commands)
     _export.add(commands, _places)

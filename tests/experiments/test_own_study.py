@@ -146,6 +146,59 @@ def test_changed_code_is_another_study_and_changed_comments_are_not(here, capsys
     assert len(units()) == 2 and len(list(Path("rrl-results/it").glob("it-*.py"))) == 2
 
 
+def test_show_and_export_leave_earlier_versions_out_and_say_so(here, capsys):
+    """By the file its version as it is now; by the name the one of which a record is newest."""
+
+    def exported(*words):
+        assert rrl("export", "-", *words) == 0
+        out, err = capsys.readouterr()
+        return [(row["result.n"], row.get("version")) for row in csv.DictReader(io.StringIO(out))], err
+
+    folder = Path("rrl-results/it")
+    one, two = (f"def run(n=1):\n    return {{'n': {value}}}\n" for value in ("n", "-n"))
+    for day, text in enumerate((one, two), 1):
+        write(here, text)
+        units = _own.plan(study := _own.Study("it.py"), [("n", [1, 2] if day == 1 else [1])], None, 0)
+        store = RunStore(folder)
+        for unit in units:
+            origin = {"study": "it.py", "started": f"2026-01-0{day}T00:00:00+00:00"}
+            store.write(unit, _own.compute(str(study.path), unit), origin)
+    (newest,), said = exported("--experiment", "it")
+    assert newest == ("-1", None) and said == "left out: 2 records of another version of it; --all-versions adds them\n"
+    assert exported("--folder", folder) == exported("--experiment", "it.py") == ([newest], said)
+    everything, said = exported("--experiment", "it", "--all-versions")
+    versions = dict(everything)
+    assert set(versions) == {"1", "2", "-1"} and versions["1"] == versions["2"] != versions["-1"] and said == ""
+    assert _own.Study("it.py").source.startswith(versions["-1"]) and len(versions["-1"]) == 12
+    # The file goes back to what it was.
+    write(here, f"{one}# as before\n")
+    found, said = exported("--experiment", "it.py")
+    assert (
+        sorted(found) == [("1", None), ("2", None)]
+        and "1 record of another version of it; --all-versions adds it" in said
+    )
+    assert exported("--experiment", "it")[0] == [newest]
+    # A list tells the same; a record is shown whatever its version.
+    assert rrl("show", "it.py") == 0
+    out, err = capsys.readouterr()
+    assert len(out.splitlines()) == 3 and err == said and "version" not in out
+    assert rrl("show", "--folder", folder) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 1
+    assert rrl("show", "--all-versions", "--folder", folder) == 0
+    out, err = capsys.readouterr()
+    assert sum(f"version {versions['1']}" in line for line in out.splitlines()) == 2 and err == ""
+    for path in folder.glob("*.json"):
+        assert rrl("show", path.stem[:12], "--folder", folder) == 0
+    # A version without a record.
+    write(here, "def run(n=3):\n    return {}\n")
+    capsys.readouterr()
+    for words in (("show", "it.py"), ("export", "-", "--experiment", "it.py")):
+        assert rrl(*words) == 1
+        assert "left out: 3 records of 2 other versions of it; --all-versions adds them" in capsys.readouterr().err
+    assert rrl("show", "none.py") == 1
+    assert "cannot read none.py" in capsys.readouterr().err
+
+
 def test_code_that_changes_while_it_runs_is_found(here, capsys):
     write(here, "def run(n=1):\n    return {'n': n}\n")
     study = _own.Study("it.py")
