@@ -4,12 +4,11 @@ from collections import Counter
 from pathlib import Path
 
 import yaml
-from book_nodes import ROOT, joined, raw, row, table, xref
+from book_nodes import ROOT, TemplateDirective, joined, xref
 from docutils import nodes
 from notebook_texts import glued, read_cells
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
-from sphinx.util.docutils import SphinxDirective
 
 PAGE = "book/claims"
 logger = logging.getLogger(__name__)
@@ -56,115 +55,35 @@ def find_faults(claims, chapters, verdicts):
     return sorted(faults)
 
 
-class ClaimsDirective(SphinxDirective):
+class ClaimsDirective(TemplateDirective):
     """The table of all items, and how many have which status."""
 
-    def run(self):
+    def data(self):
+        from rrl.book.claims import KINDS
+
         chapters = {name for name in self.env.found_docs if name.startswith("chapters/")}
         claims, verdicts = read_claims(ROOT), read_verdicts(ROOT, chapters)
         for fault in find_faults(claims, chapters, verdicts):
             logger.warning("claim map: %s", fault, location=(self.env.docname, self.lineno))
-        counts = Counter(entry["status"] for entry in claims)
-        summary = nodes.paragraph(classes=["claims-summary"])
-        summary += nodes.Text(f"{len(claims)} items: ")
-        summary += nodes.Text(", ".join(f"{status} {n}" for status, n in counts.most_common()) + ".")
-        kinds = {erratum["number"]: erratum["kind"] for erratum in read_errata(ROOT)}
-        rows = [self.row(entry, verdicts.get(entry["label"], {}), kinds) for entry in claims]
-        heads = ("Item", "What it says", "Status", "Where it is checked")
-        return [summary, table(heads, rows, (18, 40, 16, 26), classes=["cards", "claims"])]
-
-    def row(self, entry, recorded, kinds):
-        """One item; `kinds` has the kind of each erratum."""
-        from rrl.book.claims import KINDS
-
-        label, docname, built = entry["label"], self.env.docname, self.env.found_docs
-
-        def link(kind, target, text, page):
-            return xref(*kind.split(":"), target, text, docname) if page in built else nodes.Text(text)
-
-        anchor = entry.get("anchor")
-        item = link("std:ref" if anchor else "prf:ref", anchor or label, entry["item"], entry["chapter"])
-        text, messages = self.parse_inline(entry["statement"])
-        status = nodes.paragraph("", "", nodes.inline("", entry["status"], classes=["claim-status"]))
-        for kind in KINDS:
-            numbers = [number for number in entry.get("errata", []) if kinds[number] == kind]
-            links = [link("std:ref", number.lower(), number, "chapters/13_errata") for number in numbers]
-            status += joined([nodes.Text(f" {kind}"), *links], " ") if links else []
-        pages = sorted({entry["chapter"], *recorded})
-        places = [link("std:doc", f"/{page}", short_title(page), page) for page in pages if page in built]
-        places += [xref("py", "obj", name, name.removeprefix("rrl."), docname) for name in entry["functions"]]
-        n_tests = f"{len(entry['tests'])} test{'s' * (len(entry['tests']) > 1)}"
-        tests = [nodes.paragraph("", "", nodes.literal("", node)) for node in entry["tests"]]
-        tests = [raw(f'<details class="claim-tests"><summary>{n_tests}</summary>'), *tests, raw("</details>")]
-        item = nodes.paragraph("", "", item, nodes.Text(f" ({entry['title']})"))
-        places = nodes.paragraph("", "", *joined(places, ", "), classes=["claim-places"])
-        cells = ([item], [nodes.paragraph("", "", *text), *messages], [status], [places, *tests])
-        classes = [f"kind-{label.split('-')[0]}", "status-" + entry["status"].replace(" ", "-")]
-        classes += [f"in-{Path(page).name}" for page in pages]
-        return row(cells, ids=[f"claim-{label}"], classes=classes)
+        for entry in claims:
+            entry["pages"] = sorted({entry["chapter"], *verdicts.get(entry["label"], {})})
+        counts = Counter(entry["status"] for entry in claims).most_common()
+        errata = {erratum["number"]: erratum["kind"] for erratum in read_errata(ROOT)}
+        return {"claims": claims, "counts": counts, "kinds": KINDS, "errata": errata}
 
 
-def short_title(chapter):
-    """Name a page as in "chapter 3" (chapters/03_ridge) or "appendix A" (chapters/A_ridge_proof)."""
-    number = Path(chapter).name.split("_")[0]
-    if number == "00":
-        return "introduction"
-    return f"chapter {int(number)}" if number.isdigit() else f"appendix {number}"
-
-
-def chip(erratum):
-    """The kind of an erratum as a small label."""
-    return nodes.inline("", erratum["kind"], classes=["erratum-kind", erratum["kind"].replace(" ", "-")])
-
-
-def place(erratum):
-    """Where an erratum stands in the paper."""
-    return nodes.inline("", erratum["where"], classes=["erratum-where"])
-
-
-class ErrataDirective(SphinxDirective):
-    """The errata of one kind, or "all", as a table; or "source", where each stands in the paper's LaTeX."""
-
-    required_arguments = 1
-    final_argument_whitespace = True
-
-    def run(self):
-        wanted = self.arguments[0]
-        found = [entry for entry in read_errata(ROOT) if wanted in ("all", "source", entry["kind"])]
-        if not found:
-            raise self.error(f"no erratum is of kind {wanted!r}")
-        if wanted == "source":
-            heads = ("Erratum", "Place", "The paper's LaTeX")
-            rows = [[self.link(one), one["where"], [nodes.literal("", one["source"])]] for one in found]
-        else:
-            heads, rows = ("Erratum", "What is printed", "What is meant", "What survives"), []
-            for one in found:
-                kind = nodes.paragraph("", "", chip(one))
-                printed, meant, survives = (self.text(one[name]) for name in ("printed", "meant", "survives"))
-                where = nodes.paragraph("", "", place(one))
-                cells = [[*self.link(one), kind], [where, *printed], meant, survives]
-                rows.append(row(cells, classes=[f"kind-{one['kind'].replace(' ', '-')}"]))
-        return [table(heads, rows, classes=["cards", "errata", f"errata-{wanted.replace(' ', '-')}"])]
-
-    def text(self, words):
-        """A paragraph of MyST."""
-        return [nodes.paragraph("", "", *self.parse_inline(words)[0])]
-
-    def link(self, erratum):
-        """The number of an erratum, which leads to its section."""
-        return self.text(f"{{ref}}`{erratum['number']} <{erratum['number'].lower()}>`")
-
-
-class ErratumDirective(SphinxDirective):
-    """Under the heading of an erratum: its kind, and its place in the paper."""
+class ErrataDirective(TemplateDirective):
+    """All errata as a table; or "source", where each stands in the paper's LaTeX; or the head of one by its number."""
 
     required_arguments = 1
 
-    def run(self):
-        found = [entry for entry in read_errata(ROOT) if entry["number"] == self.arguments[0]]
-        if not found:
-            raise self.error(f"there is no erratum {self.arguments[0]}")
-        return [nodes.paragraph("", "", chip(found[0]), nodes.Text(" "), place(found[0]), classes=["erratum-head"])]
+    def data(self):
+        shown, errata = self.arguments[0], read_errata(ROOT)
+        if shown not in ("all", "source"):
+            errata = [entry for entry in errata if entry["number"] == shown]
+        if not errata:
+            raise self.error(f"there is no erratum {shown}")
+        return {"shown": shown, "errata": errata}
 
 
 class FrameItems(SphinxPostTransform):
@@ -175,7 +94,7 @@ class FrameItems(SphinxPostTransform):
 
     def run(self):
         docname = self.env.docname
-        if PAGE not in self.env.found_docs or not docname.startswith("chapters/"):
+        if not docname.startswith("chapters/"):
             return
         names = {entry.get("anchor", entry["label"]): entry for entry in read_claims(ROOT)}
         for node in list(self.document.findall(lambda n: isinstance(n, nodes.Element) and n.get("ids"))):
@@ -193,8 +112,7 @@ class FrameItems(SphinxPostTransform):
 
     def links(self, docname, entry):
         """One line: the errata behind a correction, the code, and the place in the claim map."""
-        errata = entry.get("errata", ()) if "chapters/13_errata" in self.env.found_docs else ()
-        parts = [xref("std", "ref", number.lower(), number, docname) for number in errata]
+        parts = [xref("std", "ref", number.lower(), number, docname) for number in entry.get("errata", ())]
         parts += [xref("py", "obj", name, name.removeprefix("rrl."), docname) for name in entry["functions"]]
         address = self.app.builder.get_relative_uri(docname, PAGE) + f"#claim-{entry['label']}"
         count = len(entry["tests"])
@@ -207,6 +125,6 @@ def setup(app):
     """Register with Sphinx."""
     app.add_directive("rrl-claims", ClaimsDirective)
     app.add_directive("rrl-errata", ErrataDirective)
-    app.add_directive("rrl-erratum", ErratumDirective)
+    app.add_directive("rrl-erratum", ErrataDirective)
     app.add_post_transform(FrameItems)
     app.add_css_file("claims.css")

@@ -3,10 +3,8 @@
 import re
 
 import yaml
-from book_claims import short_title
-from book_nodes import ROOT, row, table, xref
+from book_nodes import ROOT, TemplateDirective, slug
 from docutils import nodes
-from sphinx.util.docutils import SphinxDirective
 
 PAGE = "book/notation"
 
@@ -21,11 +19,6 @@ def defined(row):
     return row.get("defines", re.findall(r"(?!\\math)\\[A-Za-z]+|(?<![A-Za-z\\])[A-Za-z]", row["tex"])[:1])
 
 
-def slug(text):
-    """An id for a row: letters and digits."""
-    return re.sub(r"[^A-Za-z0-9]+", "-", text).strip("-")
-
-
 def row_ids(rows):
     """An id for each row of symbols, counted where one letter has several."""
     seen, ids = {}, []
@@ -36,55 +29,16 @@ def row_ids(rows):
     return ids
 
 
-def find_page(names, key):
-    """The chapter of this number or letter, or None if it is not in the build."""
-    return next((name for name in sorted(names) if name.startswith(f"chapters/{key}_")), None)
-
-
-class NotationDirective(SphinxDirective):
+class NotationDirective(TemplateDirective):
     """The table of symbols, or the glossary."""
 
     required_arguments = 1
 
-    def run(self):
-        notation = read_notation(ROOT)
-        return [self.table(notation["symbols"]) if self.arguments[0] == "symbols" else self.glossary(notation["terms"])]
-
-    def text(self, text):
-        """One line of the file as a paragraph."""
-        found, messages = self.parse_inline(text)
-        return [nodes.paragraph("", "", *found), *messages]
-
-    def link(self, key):
-        """Where something is introduced."""
-        page = find_page(self.env.found_docs, key)
-        if page is None:
-            return nodes.Text(short_title(f"chapters/{key}_"))
-        return xref("std", "doc", f"/{page}", short_title(page), self.env.docname)
-
-    def table(self, rows):
-        """Symbols, what they mean, shape, name in rrl, page."""
-        found = []
-        for entry, name in zip(rows, row_ids(rows)):
-            code = [nodes.literal("", entry["rrl"])] if "rrl" in entry else []
-            page = nodes.paragraph("", "", self.link(entry["in"]), nodes.Text(" only" if entry.get("only") else ""))
-            texts = (f"${entry['tex']}$", entry["means"], entry.get("shape", ""))
-            found.append(row([*map(self.text, texts), [nodes.paragraph("", "", *code)], [page]], ids=[name]))
-        heads = ("Symbol", "Meaning", "Shape or unit", "In rrl", "Page")
-        return table(heads, found, (14, 42, 20, 14, 10), classes=["cards", "notation"])
-
-    def glossary(self, terms):
-        """Terms in order, each a target for the term role under all of its forms."""
-        found = nodes.definition_list(classes=["glossary"])
-        for entry in sorted(terms, key=lambda entry: entry["term"].lower()):
-            name = f"term-{slug(entry['term'])}"
-            for form in (entry["term"], *entry.get("also", ())):
-                self.env.domains["std"]._note_term(form, name, self.state.document)
-            term = nodes.term("", entry["term"], ids=[name])
-            meaning = self.text(entry["means"])
-            meaning[0] += [nodes.Text(" ("), self.link(entry["in"]), nodes.Text(")")]
-            found += nodes.definition_list_item("", term, nodes.definition("", *meaning))
-        return found
+    def data(self):
+        notation, names = read_notation(ROOT), [path.stem for path in (ROOT / "notebooks").glob("[!.]*.md")]
+        symbols = [entry | {"id": name} for entry, name in zip(notation["symbols"], row_ids(notation["symbols"]))]
+        pages = {name.split("_")[0]: f"chapters/{name}" for name in names}
+        return {"shown": self.arguments[0], "symbols": symbols, "terms": notation["terms"], "pages": pages}
 
 
 def spoken(text):

@@ -3,10 +3,10 @@
 import html
 import re
 
-from book_nodes import ROOT, raw, table
+from book_nodes import ROOT, TemplateDirective, raw
 from build_slides import find_decks, read_deck, slide_id
 from notebook_texts import read_cells
-from sphinx.util.docutils import SphinxDirective, SphinxRole
+from sphinx.util.docutils import SphinxRole
 from sphinx_external_toc.parsing import parse_toc_yaml
 
 GOALS = re.compile(r"^(?:After (?:this|it).*?can)\n\n((?:- .*\n(?:  .*\n)*)+)", re.M)
@@ -82,19 +82,16 @@ def decks_of(chapter, decks):
     return [header["title"] for header, slides in decks.values() if any(map(shown.search, slides))]
 
 
-class TimesDirective(SphinxDirective):
-    """For every chapter the minutes to read it, the number of its exercises, and its slides."""
+class ChaptersDirective(TemplateDirective):
+    """Goals, exercises, reading times and slides of every chapter, from the chapters themselves."""
 
-    def run(self):
+    def data(self):
         decks, rows = read_decks(ROOT), []
         for name in listed_chapters(ROOT):
-            title, _, exercises = read_source(name)
-            minutes = reading_minutes(read_cells(ROOT, name))
-            cells = [f"{{doc}}`{title} </chapters/{name}>`", str(minutes), str(len(exercises))]
-            rows.append([number_of(name), *cells, ", ".join(decks_of(name, decks))])
-        head = ["", "Chapter", "Minutes with code", "Exercises", "Slides"]
-        lines = ["| " + " | ".join(row) + " |" for row in (head, ["-"] * len(head), *rows)]
-        return self.parse_text_to_nodes("\n".join(lines))
+            title, goals, exercises = read_source(name)
+            row = {"name": name, "number": number_of(name), "title": title, "goals": goals, "exercises": exercises}
+            rows.append(row | {"minutes": reading_minutes(read_cells(ROOT, name)), "decks": decks_of(name, decks)})
+        return {"chapters": rows}
 
 
 class SlideRole(SphinxRole):
@@ -107,36 +104,17 @@ class SlideRole(SphinxRole):
         return [raw(f'<a href="{address}">{html.escape(heading.replace("$", ""))}</a>')], []
 
 
-class GoalsDirective(SphinxDirective):
-    """Learning goals and exercises of every chapter, from the chapters themselves."""
-
-    def run(self):
-        lines = []
-        for name in listed_chapters(ROOT):
-            title, goals, exercises = read_source(name)
-            lines += [f"**{number_of(name)} · {{doc}}`{title} </chapters/{name}>`**", "", *goals.splitlines(), ""]
-            if exercises:
-                links = ", ".join(f"{{ref}}`{text.strip()} <{label}>`" for text, label in exercises)
-                lines += [f"Exercises: {links}.", ""]
-        return self.parse_text_to_nodes("\n".join(lines))
-
-
-class SlidesDirective(SphinxDirective):
+class SlidesDirective(TemplateDirective):
     """The decks with their length, to show and to print."""
 
-    def run(self):
-        rows, here = [], "../" * self.env.docname.count("/")
-        for path, (deck, _) in read_decks(ROOT).items():
-            link = f'<a href="{here}slides/{path.stem}.html'
-            printed = f'{link}?print-pdf" aria-label="Print: {deck["title"]}">on paper</a>'
-            texts = (f"{deck['minutes']}\u00a0min", deck["subtitle"])
-            rows.append([[raw(f'{link}">{deck["title"]}</a>')], *texts, [raw(printed)]])
-        return [table(["Slides", "Length", "Content", "Print"], rows)]
+    def data(self):
+        decks = [deck | {"name": path.stem} for path, (deck, _) in read_decks(ROOT).items()]
+        return {"decks": decks, "folder": "../" * self.env.docname.count("/") + "slides"}
 
 
 def setup(app):
     """Register the directives."""
-    app.add_directive("rrl-goals", GoalsDirective)
+    app.add_directive("rrl-goals", ChaptersDirective)
     app.add_directive("rrl-slides", SlidesDirective)
-    app.add_directive("rrl-times", TimesDirective)
+    app.add_directive("rrl-times", ChaptersDirective)
     app.add_role("rrl-slide", SlideRole())
