@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 
 import yaml
-from book_claims import read_claims
+from book_claims import read_claims, read_errata
 from book_nodes import ROOT, joined, raw
 from docutils import nodes
 from notebook_texts import read_run
@@ -177,6 +177,8 @@ def read_words(root):
         found.setdefault(page, []).append((words, label))
     for entry in read_claims(root):
         found.setdefault(entry["chapter"], []).append((entry["item"], entry.get("anchor", entry["label"])))
+    for entry in read_errata(root):
+        found.setdefault("chapters/13_errata", []).append((entry["number"], entry["number"].lower()))
     return found
 
 

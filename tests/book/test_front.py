@@ -178,6 +178,13 @@ FIRST = {
     "certificate": "chapters/14_certify.html#",
     "teach": "book/teaching.html",
     "install": "book/how_to.html",
+    "bin width of Algorithm 4": "chapters/06_lsvi.html#alg-4",
+    "sample size Theorem 4.1": "chapters/06_lsvi.html#thm-4-1",
+    "erratum E7": "chapters/13_errata.html#e7",
+    "Appendix D proof": "chapters/D_lsvi_ucb_proof.html",
+    "the Breakout game": "chapters/10_figure2.html",
+    "weight decay": "chapters/10_figure2.html",
+    "my own algorithm": "chapters/17_your_own.html",
     "hypergrid_round": "book/api/rounding.html#rrl.rounding.hypergrid_round",
 }
 
