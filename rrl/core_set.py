@@ -38,40 +38,121 @@ class CoreSet:
     certificate: float
 
 
-def _span(features):
-    """Rows of the features in an orthonormal basis of their span, shape (n, r), up to a power of two.
+def core_set_constant(core: CoreSet, features: ArrayLike, *, version: str = "corrected") -> float:
+    """The smallest k for which a core set satisfies Definition 3.1.
 
-    No result depends on the scale of the features, so the largest entry is brought to between 1/2 and 1.
+    k is the largest, over all x, of the smallest norm(eta)^2 that represents x. Corrected:
+    x = sum of sqrt(nu_i) eta_i x_i, so k is the largest leverage, at least the rank r and r for the
+    G-optimal design. Printed: x = sum of nu_i eta_i x_i, which forces k >= r^2 (erratum E5).
+
+    Parameters
+    ----------
+    core : CoreSet
+        Indices and weights.
+    features : array_like, shape (..., d)
+        The points.
+    version : {"corrected", "printed"}
+        Which representation.
+
+    Returns
+    -------
+    float
+        k, or infinity where the core set does not span the points.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrl import core_set_constant, g_optimal_design
+    >>> points = np.eye(3)
+    >>> core = g_optimal_design(points)
+    >>> round(core_set_constant(core, points), 9), round(core_set_constant(core, points, version="printed"), 9)
+    (3.0, 9.0)
     """
-    features = as_float64("features", features)
-    if features.ndim < 2 or 0 in features.shape:
-        raise ValueError(f"features must have shape (..., d) with at least one row, got {features.shape}")
-    check_finite("features", features)
-    rows = features.reshape(-1, features.shape[-1])
-    rows = np.ldexp(rows, -np.frexp(np.abs(rows).max())[1])
-    _, scales, basis = np.linalg.svd(rows, full_matrices=False)
-    rank = int((scales > scales[0] * max(rows.shape) * np.finfo(float).eps).sum()) if scales[0] > 0 else 0
-    if rank == 0:
-        raise ValueError("features are all zero: they have no core set")
-    return rows @ basis[:rank].T
+    check_version(version)
+    rows = _span(features)
+    check_core_set(core, len(rows))
+    weights = np.asarray(core.weights)
+    used = weights > 0
+    points, weights = rows[np.asarray(core.indices)[used]], weights[used]
+    # What is small beside the largest point is no direction, as in the rank of all points.
+    noise = max(rows.shape) * np.finfo(float).eps * np.linalg.norm(rows, 2)
+    if np.linalg.matrix_rank(points, tol=noise) < rows.shape[1]:
+        return float("inf")
+    power = 1 if version == "corrected" else 2
+    return float(_leverages(rows, points, weights**power)[1].max())
 
 
-def check_core_set(core: Any, n_pairs: Any) -> None:
-    """Refuse what is no CoreSet of `n_pairs` pairs."""
-    if not isinstance(core, CoreSet):
-        raise TypeError(f"core_set must be a CoreSet, got {core!r}")
-    indices, weights = np.asarray(core.indices), as_float64("core_set.weights", core.weights)
-    if indices.ndim != 1 or not indices.size or indices.dtype.kind not in "iu":
-        raise ValueError(f"core_set.indices must be a vector of integers, got {core.indices!r}")
-    if indices.min() < 0 or indices.max() >= n_pairs:
-        raise ValueError(f"core_set.indices must lie in 0..{n_pairs - 1}, got {indices.min()} to {indices.max()}")
-    if weights.shape != indices.shape or not (weights >= 0).all() or not abs(weights.sum() - 1) <= 1e-9:
-        raise ValueError(f"core_set.weights must be {len(indices)} numbers >= 0 that sum to 1, got {core.weights!r}")
+def g_optimal_design(features: ArrayLike, *, tolerance: float = 1e-3, max_iterations: int = 100_000) -> CoreSet:
+    """Approximate G-optimal design by Frank-Wolfe with away steps (Todd and Yildirim).
 
+    Maximises log det A(nu), A(nu) = sum of nu_i x_i x_i'. By Kiefer and Wolfowitz the optimum has
+    largest leverage max x' A^-1 x = r, the rank; it stops when the leverage is at most
+    (1 + tolerance) r. A Caratheodory step then leaves at most r (r + 1) / 2 rows.
 
-def _first_largest(values):
-    """Index of the largest value; the first of those that differ by rounding error only."""
-    return int(np.argmax(values >= values.max() - 1e-9 * np.abs(values).max()))
+    Parameters
+    ----------
+    features : array_like, shape (..., d)
+        The points; any rank.
+    tolerance : float, default=1e-3
+        Relative slack in the largest leverage, positive.
+    max_iterations : int, default=100000
+        Steps before giving up.
+
+    Returns
+    -------
+    CoreSet
+        The certificate is the largest leverage: the corrected core-set constant of Definition 3.1.
+
+    Raises
+    ------
+    RuntimeError
+        If the steps run out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrl import g_optimal_design
+    >>> core = g_optimal_design(np.eye(3))
+    >>> core.indices, round(core.certificate, 9)
+    (array([0, 1, 2]), 3.0)
+    """
+    check_positive(tolerance=tolerance)
+    check_integer(1, max_iterations=max_iterations)
+    rows = _span(features)
+    rank = rows.shape[1]
+    start = barycentric_spanner(rows).indices
+    weights = np.zeros(len(rows))
+    weights[start] = 1 / rank
+    for iteration in range(max_iterations):
+        # The rank-one updates below lose digits, so the leverages are recomputed now and then.
+        if iteration % 200 == 0:
+            inverse, leverage = _leverages(rows, rows, weights)
+        best = _first_largest(leverage)
+        used = np.flatnonzero(weights)
+        worst = used[_first_largest(-leverage[used])]
+        if leverage[best] <= (1 + tolerance) * rank:
+            break
+        # The exact line search moves weight towards the largest leverage or away from the smallest used.
+        away = rank - leverage[worst] > leverage[best] - rank
+        index = worst if away else best
+        level = leverage[index]
+        step = -np.inf if level <= 1 else (level - rank) / (rank * (level - 1))
+        if away:
+            step = max(step, -weights[index] / (1 - weights[index]))
+        weights *= 1 - step
+        weights[index] += step
+        if away and weights[index] < 1e-15:
+            weights[index] = 0.0
+        move = inverse @ rows[index]
+        factor = step / (1 - step + step * level)
+        inverse = (inverse - factor * np.outer(move, move)) / (1 - step)
+        leverage = (leverage - factor * (rows @ move) ** 2) / (1 - step)
+    else:
+        raise RuntimeError(f"no design within tolerance={tolerance} after max_iterations={max_iterations} steps")
+    weights = _reduce_support(rows, weights)
+    used = np.flatnonzero(weights)
+    leverage = _leverages(rows, rows[used], weights[used])[1]
+    return CoreSet(used, weights[used], float(leverage.max()))
 
 
 def barycentric_spanner(features: ArrayLike, *, bound: float = 1.01) -> CoreSet:
@@ -120,79 +201,46 @@ def barycentric_spanner(features: ArrayLike, *, bound: float = 1.01) -> CoreSet:
     return CoreSet(np.sort(chosen), np.full(rank, 1 / rank), float(size.max()))
 
 
-def g_optimal_design(features: ArrayLike, *, tolerance: float = 1e-3, max_iterations: int = 100_000) -> CoreSet:
-    """Approximate G-optimal design by Frank-Wolfe with away steps (Todd and Yildirim).
+def check_core_set(core: Any, n_pairs: Any) -> None:
+    """Refuse what is no CoreSet of `n_pairs` pairs."""
+    if not isinstance(core, CoreSet):
+        raise TypeError(f"core_set must be a CoreSet, got {core!r}")
+    indices, weights = np.asarray(core.indices), as_float64("core_set.weights", core.weights)
+    if indices.ndim != 1 or not indices.size or indices.dtype.kind not in "iu":
+        raise ValueError(f"core_set.indices must be a vector of integers, got {core.indices!r}")
+    if indices.min() < 0 or indices.max() >= n_pairs:
+        raise ValueError(f"core_set.indices must lie in 0..{n_pairs - 1}, got {indices.min()} to {indices.max()}")
+    if weights.shape != indices.shape or not (weights >= 0).all() or not abs(weights.sum() - 1) <= 1e-9:
+        raise ValueError(f"core_set.weights must be {len(indices)} numbers >= 0 that sum to 1, got {core.weights!r}")
 
-    Maximises log det A(nu), A(nu) = sum of nu_i x_i x_i'. By Kiefer and Wolfowitz the optimum has
-    largest leverage max x' A^-1 x = r, the rank; it stops when the leverage is at most
-    (1 + tolerance) r. A Caratheodory step then leaves at most r (r + 1) / 2 rows.
 
-    Parameters
-    ----------
-    features : array_like, shape (..., d)
-        The points; any rank.
-    tolerance : float, default=1e-3
-        Relative slack in the largest leverage, positive.
-    max_iterations : int, default=100000
-        Steps before giving up.
+def _span(features):
+    """Rows of the features in an orthonormal basis of their span, shape (n, r), up to a power of two.
 
-    Returns
-    -------
-    CoreSet
-        The certificate is the largest leverage: the corrected core-set constant of Definition 3.1.
-
-    Raises
-    ------
-    RuntimeError
-        If the steps run out.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rrl import g_optimal_design
-    >>> core = g_optimal_design(np.eye(3))
-    >>> core.indices, round(core.certificate, 9)
-    (array([0, 1, 2]), 3.0)
+    No result depends on the scale of the features, so the largest entry is brought to between 1/2 and 1.
     """
-    check_positive(tolerance=tolerance)
-    check_integer(1, max_iterations=max_iterations)
-    rows = _span(features)
-    rank = rows.shape[1]
-    start = barycentric_spanner(rows).indices
-    weights = np.zeros(len(rows))
-    weights[start] = 1 / rank
-    for iteration in range(max_iterations):
-        # The rank-one updates below lose digits, so the leverages are recomputed now and then.
-        if iteration % 200 == 0:
-            inverse = np.linalg.inv((rows * weights[:, None]).T @ rows)
-            leverage = np.einsum("ni,ij,nj->n", rows, inverse, rows, optimize=True)
-        best = _first_largest(leverage)
-        used = np.flatnonzero(weights)
-        worst = used[_first_largest(-leverage[used])]
-        if leverage[best] <= (1 + tolerance) * rank:
-            break
-        # The exact line search moves weight towards the largest leverage or away from the smallest used.
-        away = rank - leverage[worst] > leverage[best] - rank
-        index = worst if away else best
-        level = leverage[index]
-        step = -np.inf if level <= 1 else (level - rank) / (rank * (level - 1))
-        if away:
-            step = max(step, -weights[index] / (1 - weights[index]))
-        weights *= 1 - step
-        weights[index] += step
-        if away and weights[index] < 1e-15:
-            weights[index] = 0.0
-        move = inverse @ rows[index]
-        factor = step / (1 - step + step * level)
-        inverse = (inverse - factor * np.outer(move, move)) / (1 - step)
-        leverage = (leverage - factor * (rows @ move) ** 2) / (1 - step)
-    else:
-        raise RuntimeError(f"no design within tolerance={tolerance} after max_iterations={max_iterations} steps")
-    weights = _reduce_support(rows, weights)
-    used = np.flatnonzero(weights)
-    inverse = np.linalg.inv((rows[used] * weights[used, None]).T @ rows[used])
-    leverage = np.einsum("ni,ij,nj->n", rows, inverse, rows, optimize=True)
-    return CoreSet(used, weights[used], float(leverage.max()))
+    features = as_float64("features", features)
+    if features.ndim < 2 or 0 in features.shape:
+        raise ValueError(f"features must have shape (..., d) with at least one row, got {features.shape}")
+    check_finite("features", features)
+    rows = features.reshape(-1, features.shape[-1])
+    rows = np.ldexp(rows, -np.frexp(np.abs(rows).max())[1])
+    _, scales, basis = np.linalg.svd(rows, full_matrices=False)
+    rank = int((scales > scales[0] * max(rows.shape) * np.finfo(float).eps).sum()) if scales[0] > 0 else 0
+    if rank == 0:
+        raise ValueError("features are all zero: they have no core set")
+    return rows @ basis[:rank].T
+
+
+def _leverages(rows, points, weights):
+    """Inverse of A(nu), the sum of nu_i x_i x_i' over the points, and the leverages x' A^-1 x of the rows."""
+    inverse = np.linalg.inv((points * weights[:, None]).T @ points)
+    return inverse, np.einsum("ni,ij,nj->n", rows, inverse, rows, optimize=True)
+
+
+def _first_largest(values):
+    """Index of the largest value; the first of those that differ by rounding error only."""
+    return int(np.argmax(values >= values.max() - 1e-9 * np.abs(values).max()))
 
 
 def _reduce_support(rows, weights):
@@ -217,48 +265,3 @@ def _reduce_support(rows, weights):
             vanishing = (vanishing - np.outer(mirror, 2 * (mirror @ vanishing) / (mirror @ mirror)))[1:]
             vanishing[:, last] = 0.0
     return weights / weights.sum()
-
-
-def core_set_constant(core: CoreSet, features: ArrayLike, *, version: str = "corrected") -> float:
-    """The smallest k for which a core set satisfies Definition 3.1.
-
-    k is the largest, over all x, of the smallest norm(eta)^2 that represents x. Corrected:
-    x = sum of sqrt(nu_i) eta_i x_i, so k is the largest leverage, at least the rank r and r for the
-    G-optimal design. Printed: x = sum of nu_i eta_i x_i, which forces k >= r^2 (erratum E5).
-
-    Parameters
-    ----------
-    core : CoreSet
-        Indices and weights.
-    features : array_like, shape (..., d)
-        The points.
-    version : {"corrected", "printed"}
-        Which representation.
-
-    Returns
-    -------
-    float
-        k, or infinity where the core set does not span the points.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rrl import core_set_constant, g_optimal_design
-    >>> points = np.eye(3)
-    >>> core = g_optimal_design(points)
-    >>> round(core_set_constant(core, points), 9), round(core_set_constant(core, points, version="printed"), 9)
-    (3.0, 9.0)
-    """
-    check_version(version)
-    rows = _span(features)
-    check_core_set(core, len(rows))
-    weights = np.asarray(core.weights)
-    used = weights > 0
-    points, weights = rows[np.asarray(core.indices)[used]], weights[used]
-    # What is small beside the largest point is no direction, as in the rank of all points.
-    noise = max(rows.shape) * np.finfo(float).eps * np.linalg.norm(rows, 2)
-    if np.linalg.matrix_rank(points, tol=noise) < rows.shape[1]:
-        return float("inf")
-    power = 1 if version == "corrected" else 2
-    inverse = np.linalg.inv((points * weights[:, None] ** power).T @ points)
-    return float(np.einsum("ni,ij,nj->n", rows, inverse, rows, optimize=True).max())

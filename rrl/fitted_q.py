@@ -35,6 +35,34 @@ if TYPE_CHECKING:
 __all__ = ["ReplicableFittedQ"]
 
 
+def r_fitted_q_iteration(model: Any, rows: Any, rewards: Any, going_on: Any, phi_next: Any, bin_width: Any) -> Any:
+    """Fitted Q-iteration (Section 6.1) with the parameters of `model`; `rows` are those of `_rows_of_actions`.
+
+    Returns the weights of the last round, the codes of all rounds, and the rounding error as a share of the bin width.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        grams = [left @ phi / N for _, phi, left, N in rows]
+    check_sums(features=np.asarray(grams))
+    weights, codes, share = np.zeros((len(rows), len(grams[0]))), [], 0.0
+    for number in range(model.n_rounds):
+        with np.errstate(over="ignore", invalid="ignore"):
+            # Targets r + gamma max_a' Q(s', a'), and r where the episode ended.
+            targets = np.array(rewards)
+            if going_on.any():
+                targets[going_on] += float(model.gamma) * (phi_next @ weights.T).max(axis=1)
+            moments = [left @ targets[own] / N for own, _, left, N in rows]
+        check_sums(targets=np.asarray(moments))
+        # Algorithm 2 for each action, with offsets of the round's own.
+        solved = [solve_ridge(gram, moment, model.penalty) for gram, moment in zip(grams, moments, strict=True)]
+        weights, noise = (np.array(each) for each in zip(*solved, strict=True))
+        if bin_width is not None:
+            name = ("fitted_q", number, *model.key)
+            rounded = SCHEMES[model.scheme](weights, bin_width, shared_seed=model.shared_seed, key=name)
+            weights, share = rounded.values, max(share, (noise / bin_width).max())
+            codes.append(rounded.codes)
+    return weights, codes, share
+
+
 class ReplicableFittedQ(BaseEstimator):
     """Fitted Q-iteration from a fixed set of transitions, with replicable rounding (Section 6.1).
 
@@ -151,8 +179,8 @@ class ReplicableFittedQ(BaseEstimator):
             If the seed is not an integer or `key` not a tuple of ints, strings and tuples.
         """
         width = self._check_parameters()
-        rows = self._check_transitions(observations, actions, rewards, next_observations, terminals)
-        actions, rewards, going_on = rows
+        checked = self._check_transitions(observations, actions, rewards, next_observations, terminals)
+        actions, rewards, going_on = checked
         counts = None if sample_weight is None else check_weights(sample_weight, len(actions))
         if counts is not None and not all(counts[actions == a].any() for a in range(self.n_actions)):
             raise ValueError("sample_weight must not be 0 for all rows of an action")
@@ -160,32 +188,8 @@ class ReplicableFittedQ(BaseEstimator):
         phi, phi_next = _features(features, observations), np.empty((0, 1))
         if going_on.any():
             phi_next = _features(features, _rows(next_observations, going_on))
-        chosen = [actions == a for a in range(self.n_actions)]
-        parts = [phi[own] for own in chosen]
-        lefts, totals = [part.T for part in parts], [len(part) for part in parts]
-        if counts is not None:
-            lefts = [part.T * counts[own] for part, own in zip(parts, chosen)]
-            totals = [counts[own].sum() for own in chosen]
-
-        weights = np.zeros((self.n_actions, phi.shape[1]))
-        history, share = [], 0.0
-        with np.errstate(over="ignore", invalid="ignore"):
-            grams = [left @ part / total for left, part, total in zip(lefts, parts, totals)]
-            check_sums(features=np.asarray(grams))
-        for number in range(self.n_rounds):
-            targets = np.array(rewards)
-            with np.errstate(over="ignore", invalid="ignore"):
-                if going_on.any():
-                    targets[going_on] += float(self.gamma) * (phi_next @ weights.T).max(axis=1)
-                moments = [left @ targets[own] / total for left, own, total in zip(lefts, chosen, totals)]
-            check_sums(targets=np.asarray(moments))
-            solved = [solve_ridge(g, m, self.penalty) for g, m in zip(grams, moments, strict=True)]
-            weights, noise = (np.array(each) for each in zip(*solved, strict=True))
-            if width is not None:
-                key = ("fitted_q", number, *self.key)
-                rounded = SCHEMES[self.scheme](weights, width, shared_seed=self.shared_seed, key=key)
-                weights, share = rounded.values, max(share, (noise / width).max())
-                history.append(rounded.codes)
+        rows = list(_rows_of_actions(phi, actions, counts, self.n_actions))
+        weights, history, share = r_fitted_q_iteration(self, rows, rewards, going_on, phi_next, width)
         self.features_ = features
         self.weights_ = weights
         self.history_codes_ = np.array(history) if history else None
@@ -276,6 +280,14 @@ class ReplicableFittedQ(BaseEstimator):
         if self.codes_ is None:
             raise ValueError("bin_width=None gives no codes: an unrounded policy has no fingerprint")
         return fingerprint(self.codes_)
+
+
+def _rows_of_actions(phi, actions, counts, n_actions):
+    """For each action the mask of its rows, their features, these transposed and weighted, and the sum of weights."""
+    for a in range(n_actions):
+        own = actions == a
+        part = phi[own]
+        yield (own, part, part.T, len(part)) if counts is None else (own, part, part.T * counts[own], counts[own].sum())
 
 
 def _fitted(features, observations):
