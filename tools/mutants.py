@@ -30,11 +30,11 @@ MEMORY = 8 << 30
 PYTEST = f"{sys.executable} -m pytest -x -q -m 'not slow' -p no:benchmark -p no:cacheprovider -p no:xdist -p no:cov"
 MODULES = (
     "_checks _estimators _solve rounding lattice randomness ridge second_moment scaling core_set generative lsvi "
-    "tabular features fitted_q replicability certify law pilot choosing mdp/linear_mdp mdp/counts lsvi_ucb/arguments "
-    "lsvi_ucb/data lsvi_ucb/algorithm lsvi_ucb/publishing lsvi_ucb/result adaptive/rounding adaptive/ridge "
-    "adaptive/lsvi theory/_formula theory/linear theory/rounding theory/lsvi theory/lsvi_ucb theory/sharper "
-    "theory/bonus theory/lattice theory/uniform theory/stopping theory/exploration theory/exponents pqn/targets "
-    "pqn/agreement"
+    "tabular features fitted_q replicability certify law pilot choosing mdp/definition mdp/linear_mdp mdp/counts "
+    "lsvi_ucb/arguments lsvi_ucb/data lsvi_ucb/algorithm lsvi_ucb/publishing lsvi_ucb/result adaptive/rounding "
+    "adaptive/ridge adaptive/lsvi theory/_formula theory/linear theory/rounding theory/lsvi theory/lsvi_ucb "
+    "theory/sharper theory/bonus theory/lattice theory/uniform theory/stopping theory/exploration theory/exponents "
+    "pqn/targets pqn/agreement"
 ).split()
 # A module's tests are those of its name or of its folder, those of the interface, and these.
 MORE = {

@@ -12,6 +12,7 @@ from .._checks import as_float64, check_finite, check_integer, check_rng
 from .._extras import missing
 from . import instances
 from .counts import as_counts, cumulative, invert_cumulative, multinomial_counts
+from .definition import TOLERANCE, checked_tables, refuse
 
 if TYPE_CHECKING:
     from typing import Any
@@ -19,9 +20,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 __all__ = ["LinearMDP", "Values", "greedy_actions"]
-
-#: Slack in the checks of Definition 2.1 and Assumption 2.1, for rounding error in given arrays.
-TOLERANCE = 1e-9
 
 
 def greedy_actions(q: ArrayLike) -> np.ndarray:
@@ -41,7 +39,7 @@ def greedy_actions(q: ArrayLike) -> np.ndarray:
 
     Examples
     --------
-    >>> from rrl.mdp.linear_mdp import greedy_actions
+    >>> from rrl.mdp import greedy_actions
     >>> greedy_actions([[0.3, 0.1 + 0.2], [0.0, 1.0]])
     array([0, 1])
     """
@@ -69,12 +67,6 @@ class Values:
     v: np.ndarray
     policy: np.ndarray
     start: float
-
-
-def _refuse(bad, message):
-    """Raise a ValueError whose message is filled with the first index where `bad` holds."""
-    if np.any(bad):
-        raise ValueError(message(tuple(int(i) for i in np.argwhere(bad)[0])))
 
 
 class LinearMDP:
@@ -153,62 +145,13 @@ class LinearMDP:
             check_finite(name, array)
             array.flags.writeable = False
         with np.errstate(over="ignore", invalid="ignore"):
-            self._check()
+            tables = checked_tables(self.features, self.measures, self.rewards, self.initial)
+        self.transitions, self.rewards_table, self.start_probabilities = tables
 
     def __repr__(self):
         return (
             f"LinearMDP(n_states={self.n_states}, n_actions={self.n_actions}, dim={self.dim}, horizon={self.horizon})"
         )
-
-    def _check(self):
-        """Check Definition 2.1 and Assumption 2.1; fill the tables of rewards and transitions."""
-        root = np.sqrt(self.dim)
-        norms = np.linalg.norm(self.features, axis=2)
-        _refuse(norms > 1 + TOLERANCE, lambda i: f"features at (s, a)={i} have norm {norms[i]:.6g}, more than 1")
-        sizes = {
-            "rewards (theta)": np.linalg.norm(self.rewards, axis=1),
-            "measures of all states": np.linalg.norm(self.measures.sum(axis=2), axis=1),
-        }
-        for name, size in sizes.items():
-            _refuse(
-                size > root * (1 + TOLERANCE),
-                lambda i, name=name, size=size: (
-                    f"{name} at stage h={i[0]} have norm {size[i]:.6g}, more than sqrt(d)={root:.6g}"
-                ),
-            )
-        table = np.einsum("sad,hd->hsa", self.features, self.rewards)
-        _refuse(
-            (table < -TOLERANCE) | (table > 1 + TOLERANCE),
-            lambda i: f"reward at stage h={i[0]}, (s, a)={i[1:]} is {table[i]:.6g}, outside [0, 1]",
-        )
-        chances = np.matmul(self.features.reshape(1, -1, self.dim), self.measures)
-        chances = chances.reshape(self.horizon, *self.features.shape[:2], self.n_states)
-        _refuse(
-            chances < -TOLERANCE,
-            lambda i: (
-                f"transition at stage h={i[0]} from (s, a)={i[1:3]} to state {i[3]} has probability "
-                f"{chances[i]:.6g}, below 0"
-            ),
-        )
-        sums = chances.sum(axis=3)
-        _refuse(
-            np.abs(sums - 1) > TOLERANCE,
-            lambda i: f"transitions at stage h={i[0]} from (s, a)={i[1:]} sum to {sums[i]:.9g}, not 1",
-        )
-        start = self.initial
-        _refuse(start < -TOLERANCE, lambda i: f"initial has probability {start[i]:.6g} at state {i[0]}, below 0")
-        if abs(start.sum() - 1) > TOLERANCE:
-            raise ValueError(f"initial sums to {start.sum():.9g}, not 1")
-        # A zero that came out as 1e-17 would be drawn once in 1e17 samples.
-        noise = (
-            np.matmul(np.abs(self.features).reshape(1, -1, self.dim), np.abs(self.measures))
-            * self.dim
-            * np.finfo(float).eps
-        )
-        chances[np.abs(chances) <= noise.reshape(chances.shape)] = 0
-        self.transitions = np.maximum(chances, 0) / np.maximum(chances, 0).sum(axis=3, keepdims=True)
-        self.rewards_table = np.clip(table, 0, 1)
-        self.start_probabilities = np.maximum(start, 0) / np.maximum(start, 0).sum()
 
     def optimal_values(self) -> Values:
         """Optimal values and a greedy optimal policy by dynamic programming.
@@ -252,12 +195,12 @@ class LinearMDP:
         policy = as_float64("policy", policy)
         if policy.shape == (self.horizon, self.n_states):
             bad = (policy < 0) | (policy >= self.n_actions) | (policy != np.floor(policy))
-            _refuse(bad, lambda i: f"policy at stage h={i[0]}, state {i[1]} is {policy[i]:g}, no action")
+            refuse(bad, lambda i: f"policy at stage h={i[0]}, state {i[1]} is {policy[i]:g}, no action")
             return policy.astype(np.int64)
         if policy.shape != (self.horizon, self.n_states, self.n_actions):
             raise ValueError(f"policy must have shape (H, S) or (H, S, A), got {policy.shape}")
         bad = (policy < 0).any(axis=2) | ~(np.abs(policy.sum(axis=2) - 1) <= TOLERANCE)
-        _refuse(bad, lambda i: f"policy at stage h={i[0]}, state {i[1]} is no distribution: {policy[i]}")
+        refuse(bad, lambda i: f"policy at stage h={i[0]}, state {i[1]} is no distribution: {policy[i]}")
         return policy
 
     def policy_weights(self, policy: ArrayLike) -> np.ndarray:
