@@ -7,12 +7,12 @@ slides need neither Node.js nor a network.
 import argparse
 import base64
 import html
-import importlib.util
 import itertools
 import json
 import re
 import shutil
 import sys
+from importlib.resources import files
 from pathlib import Path
 
 import yaml
@@ -132,85 +132,57 @@ def crop(svg, part, parts):
     return svg[: head.start()] + start + b'<defs><g id="whole">' + whole + b"</g></defs>" + bands + b"</svg>"
 
 
-def aspect(content):
-    """Width of a picture over its height; 1 for one that is not SVG."""
-    found = re.search(rb'viewBox="[\d.]+ [\d.]+ ([\d.]+) ([\d.]+)"', content)
-    return float(found[1]) / float(found[2]) if found else 1.0
+def find_figure(name, words, figures):
+    """What the template shows of the figure `name`, and its bytes; the words may ask for a row, as 2/3."""
+    if name not in figures:
+        raise SlideError(f"no executed notebook has the figure {name!r}")
+    chapter, origin, alt, suffix, content = figures[name]
+    file, number = name, chapter.split("_")[0].lstrip("0")
+    if row := re.search(r"(\d)/(\d)", words):
+        try:
+            content = crop(content, *map(int, row.groups()))
+        except SlideError as error:
+            raise SlideError(f"the figure {name!r} {error}") from None
+        file, alt = f"{name}-{row[1]}", f"Part {row[1]} of {row[2]}. {alt}"
+    home = f"Chapter {number}" if number else "Start page"
+    shown = {"file": f"{file}.{suffix}", "alt": alt, "page": f"{chapter}.html#{name}", "home": home, "origin": origin}
+    return shown | {"below": "below" in words}, content
 
 
-def is_larger_below(words, ratio):
-    """Whether a picture gets more room below its words than beside them, on a slide of 1280 by 720."""
-    blocks = re.findall(r"<(?:p|li|tr|pre|blockquote)\b.*?</(?:p|li|tr|pre|blockquote)>", words, re.S)
-    lines = sum(-(-len(re.sub(r"<[^>]*>", "", block)) // 76) + 2 * block.count(r"\[") for block in blocks)
-    left = 540 - 40 * lines - 14 * len(blocks)
-    beside, below = min(733, 520 * ratio), min(1184, left * ratio)
-    return below > 1.1 * beside
+def read_slide(text, figures, site, renderer):
+    """What the template shows of the Markdown of one slide, and the bytes of its figure, if there is one.
 
-
-def render_slide(text, figures, site, renderer):
-    """Turn the Markdown of one slide into a section; return it with the figures it shows, by file name."""
+    A figure stands beside the words, or below them: ``![below](fig-name)``.
+    """
     text = re.sub(r"\]\((chapters|book)/(\w+)\)", rf"]({site}\1/\2.html)", text)
     text, _, notes = text.partition("\nNote:")
-    shown = {}
-
-    def figure(match):
-        name, part, parts = match.groups()
-        if name not in figures:
-            raise SlideError(f"no executed notebook has the figure {name!r}")
-        stem, origin, alt, suffix, content = figures[name]
-        file = f"{name}.{suffix}"
-        if part:
-            try:
-                file, content = f"{name}-{part}.{suffix}", crop(content, int(part), int(parts))
-            except SlideError as error:
-                raise SlideError(f"the figure {name!r} {error}") from None
-            alt = f"Part {part} of {parts}. {alt}"
-        shown[file] = content
-        number = stem.split("_")[0].lstrip("0")
-        home = f"Chapter {number}" if number else "Start page"
-        link = f'<a href="{site}chapters/{stem}.html#{name}">{home}</a>, {origin}'
-        image = f'<img src="figures/{file}" alt="{html.escape(alt)}">'
-        return f"<figure>{image}<figcaption>{link}</figcaption></figure>"
-
     body = renderer.render(re.sub(r"^Answer:", "**Answer.**", text, flags=re.M))
     body = body.replace("<p><strong>Answer.</strong>", '<p class="fragment"><strong>Answer.</strong>')
-    body = re.sub(r'<p><img src="([\w-]+)" alt="(?:(\d)/(\d))?" /></p>', figure, body)
-    head, found, rest = body.partition("</h2>")
-    picture = re.search(r"<figure>.*?</figure>", rest, re.S)
-    if picture and (words := rest.replace(picture[0], "").strip()):
-        layout = "stack" if is_larger_below(words, aspect(next(iter(shown.values())))) else "split"
-        rest = f'<div class="{layout}"><div>{words}</div>{picture[0]}</div>'
-    aside = f'<aside class="notes">{renderer.render(notes.strip())}</aside>' if notes else ""
+    image = re.search(r'<p><img src="([\w-]+)" alt="(.*?)" /></p>', body)
+    figure, content = find_figure(*image.groups(), figures) if image else (None, None)
+    head, found, words = body.replace(image[0], "").partition("</h2>") if image else body.partition("</h2>")
     name = slide_id(re.match(r"(?:## )?(.*)", text.strip())[1])
-    return f'<section id="{name}">{head}{found}{rest}{aside}</section>', shown
+    slide = {"id": name, "head": head + found, "words": words.strip(), "notes": renderer.render(notes.strip())}
+    return slide | {"figure": figure}, content
 
 
-def render_deck(header, slides, results, macros, site, mathjax):
+def render_deck(header, slides, results, common):
     """Make the page of a deck; return it with the figures it shows, by file name."""
     figures, numbers = results
-    renderer, shown, sections = make_renderer(), {}, []
+    renderer, shown, read = make_renderer(), {}, []
     for text in slides:
-        section, files = render_slide(put_numbers(text, numbers, no_number), figures, site, renderer)
-        sections.append(section)
-        shown |= files
-    template = Environment(autoescape=True, trim_blocks=True).from_string(TEMPLATE.read_text(encoding="utf-8"))
+        slide, content = read_slide(put_numbers(text, numbers, no_number), figures, common["site"], renderer)
+        read.append(slide)
+        if content:
+            shown[slide["figure"]["file"]] = content
     style = HtmlFormatter(style="friendly").get_style_defs("code")
-    return template.render(header, code_style=style, macros=macros, mathjax=mathjax, sections=sections), shown
+    return fill(TEMPLATE, header | common | {"code_style": style, "slides": read}), shown
 
 
-def render_handout(text, macros, mathjax):
-    """Make the page to print of a page of the book."""
-    title = re.match(r"# (.+)", text)[1]
-    template = Environment(autoescape=True).from_string(HANDOUT.read_text(encoding="utf-8"))
-    return template.render(title=title, macros=macros, mathjax=mathjax, body=make_renderer().render(text))
-
-
-def package_folder(name):
-    """Folder of an installed package, which need not be importable under its name."""
-    found = importlib.util.find_spec(name)
-    if found is None:
-        raise SlideError(f"the package {name} is not installed; the extra 'book' brings it")
-    return Path(found.origin).parent
+def fill(template, values):
+    """Make a page of a template."""
+    text = template.read_text(encoding="utf-8")
+    return Environment(autoescape=True, trim_blocks=True).from_string(text).render(values)
 
 
 def build(root, target, site):
@@ -221,25 +193,23 @@ def build(root, target, site):
     decks = find_decks(root)
     if not decks:
         return 0
-    target.mkdir(parents=True, exist_ok=True)
-    reveal = package_folder("sphinx_revealjs") / "_static" / "revealjs"
+    for folder in ("reveal", "figures"):
+        (target / folder).mkdir(parents=True, exist_ok=True)
     mathjax = "../_static/mathjax" if site == "../" else "mathjax"
     if mathjax == "mathjax":
-        source = package_folder("sphinx-mathjax-offline") / "static" / "mathjax"
+        source = files("sphinx-mathjax-offline") / "static" / "mathjax"
         shutil.copytree(source / "output", target / "mathjax" / "output", dirs_exist_ok=True)
-        shutil.copy(source / "tex-chtml.js", target / "mathjax")
-        shutil.copy(MATHJAX_LICENCE, target / "mathjax")
-    for folder in ("reveal", "figures"):
-        (target / folder).mkdir(exist_ok=True)
+        for path in (source / "tex-chtml.js", MATHJAX_LICENCE):
+            shutil.copy(path, target / "mathjax")
     for name in REVEAL_FILES:
-        shutil.copy(reveal / name, target / "reveal")
+        shutil.copy(files("sphinx_revealjs") / "_static" / "revealjs" / name, target / "reveal")
     shutil.copy(root / "slides" / "slides.css", target)
     config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))["sphinx"]["config"]
-    macros = config["mathjax3_config"]["tex"]["macros"]
+    common = {"macros": config["mathjax3_config"]["tex"]["macros"], "mathjax": mathjax, "site": site}
     results = read_results(root)
     for path in decks:
         try:
-            page, shown = render_deck(*read_deck(path), results, macros, site, mathjax)
+            page, shown = render_deck(*read_deck(path), results, common)
         except SlideError as error:
             raise SlideError(f"{path.name}: {error}") from None
         for file, content in shown.items():
@@ -247,7 +217,9 @@ def build(root, target, site):
         write_atomic(target / f"{path.stem}.html", page)
     handout = root / "book" / "handout.md"
     if handout.is_file():
-        write_atomic(target / "handout.html", render_handout(handout.read_text(encoding="utf-8"), macros, mathjax))
+        text = handout.read_text(encoding="utf-8")
+        values = {"title": re.match(r"# (.+)", text)[1], "body": make_renderer().render(text)}
+        write_atomic(target / "handout.html", fill(HANDOUT, values | common))
     return len(decks)
 
 
