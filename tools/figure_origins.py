@@ -37,17 +37,27 @@ def walk_outside_functions(node):
             yield from walk_outside_functions(child)
 
 
+def changed_name(node):
+    """Name whose object a node changes: a part written, += and calls of methods whose result nobody takes."""
+    match node:
+        case ast.Attribute(ctx=ast.Store() | ast.Del()) | ast.Subscript(ctx=ast.Store() | ast.Del()):
+            return root_name(node)
+        case ast.AugAssign(target=target) | ast.Expr(value=ast.Call(func=ast.Attribute() as target)):
+            return root_name(target)
+        case ast.Call(func=ast.Attribute(attr=method) as target) if method in CHANGING:
+            return root_name(target)
+
+
 class Names:
     """Names that a statement needs from before, needs when its functions run, makes, and changes.
 
-    What it needs and makes, Python's compiler knows: the order in which its instructions load and store names.
+    What it needs and makes, the compiler's instructions say: the order in which they load and store names.
     """
 
     def __init__(self, *statements):
         self.needed, self.later, self.made, self.changed, self.imported = set(), set(), set(), set(), set()
         for statement in statements:
-            for node in walk_outside_functions(statement):
-                self.look_for_changes(node)
+            self.changed |= {name for node in walk_outside_functions(statement) if (name := changed_name(node))}
             branches = [node for node in ast.walk(statement) if isinstance(node, ast.If | ast.Try)]
             inside = {id(node) for branch in branches for node in ast.walk(branch)}
             stored = [n for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
@@ -76,20 +86,6 @@ class Names:
                 (self.needed if at_once else self.later).update(inner.needed - (self.made if at_once else set()))
                 self.later |= inner.later
 
-    def look_for_changes(self, node):
-        """Note a name whose object is changed: a part written, += and calls of methods whose result nobody takes."""
-        target = None
-        if isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load):
-            target = node
-        elif isinstance(node, ast.AugAssign):
-            target = node.target
-        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-            target = node.value.func
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in CHANGING:
-            target = node.func
-        if root_name(target) and not (isinstance(node, ast.Expr) and isinstance(target, ast.Name)):
-            self.changed.add(root_name(target))
-
 
 def statements(source):
     """The statements of a cell, outermost ones only."""
@@ -97,14 +93,7 @@ def statements(source):
 
 
 def behind(names, places):
-    """Positions of the statements on which those at some positions rest, themselves included.
-
-    Parameters
-    ----------
-    names : list of Names
-        One a statement, in the order in which they run.
-    places : iterable of int
-    """
+    """Positions of the statements, in the order in which they run, on which those at some places rest, and these."""
     imported = set().union(*(one.imported for one in names))
     found, last = set(places), max(places, default=0)
     waiting = [(name, place) for place in found for name in names[place].needed | names[place].later]
@@ -183,42 +172,23 @@ def recorded_runs(root, files):
 
 
 def figure_origins(notebook, journal, root):
-    """Seeds, files and recorded runs of each cell that shows something, by its place in the notebook.
+    """Seeds, files and recorded runs of each cell of an executed notebook that shows something, by its place.
 
-    Parameters
-    ----------
-    notebook : NotebookNode
-        As executed.
-    journal : list of dict
-        The kernel's lines.
-    root : Path
-        Of the repository, below which the files lie.
-
-    Returns
-    -------
-    dict
-        ``{"7": {"numpy": "0–59", "shared": "13", "files": [...], "runs": [...]}}``; what is not there was not used.
+    As in ``{"7": {"numpy": "0–59", "shared": "13", "files": [...], "runs": [...]}}``; what is not there was not used.
     """
-    parts = []  # every statement: its cell's place, its cell, itself
-    for index, cell in enumerate(notebook.cells):
-        if cell.cell_type == "code":
-            parts += [(index, cell, part) for part in statements(cell.source)]
-    names = [Names(part) for *_, part in parts]
-    origins = {}
-    for index, cell in enumerate(notebook.cells):
-        if not any(output.output_type in ("display_data", "execute_result") for output in cell.get("outputs", ())):
+    cells = [(str(index), cell) for index, cell in enumerate(notebook.cells) if cell.cell_type == "code"]
+    parts = [(index, cell, part) for index, cell in cells for part in statements(cell.source)]
+    names, origins = [Names(part) for *_, part in parts], {}
+    for index, cell in cells:
+        if not any(output.output_type in ("display_data", "execute_result") for output in cell.outputs):
             continue
         rests = [parts[i] for i in behind(names, [i for i, part in enumerate(parts) if part[0] == index])]
-        lines = [
-            line
-            for line in journal
-            if any(c.execution_count == line["cell"] and s.lineno <= line["line"] <= s.end_lineno for _, c, s in rests)
-        ]
-        origin = {}
-        for kind in ("numpy", "shared"):
-            seeds = {tuple(s) if isinstance(s, list) else s for line in lines for s in line.get(kind, ())}
-            if seeds:
-                origin[kind] = in_words(seeds)
-        runs, files = recorded_runs(root, sorted({file for line in lines for file in line.get("files", ())}))
-        origins[str(index)] = origin | {key: found for key, found in (("runs", runs), ("files", files)) if found}
+        ran = {(c.execution_count, line) for _, c, s in rests for line in range(s.lineno, s.end_lineno + 1)}
+        used = {kind: set() for kind in ("numpy", "shared", "files")}
+        for line in (line for line in journal if (line["cell"], line["line"]) in ran):
+            for kind, values in used.items():
+                values.update(tuple(value) if isinstance(value, list) else value for value in line.get(kind, ()))
+        runs, files = recorded_runs(root, sorted(used["files"]))
+        found = {"numpy": in_words(used["numpy"]), "shared": in_words(used["shared"]), "runs": runs, "files": files}
+        origins[index] = {kind: value for kind, value in found.items() if value}
     return origins

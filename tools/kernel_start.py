@@ -15,8 +15,6 @@ import os
 import signal
 import sys
 
-#: Environment variable with the journal's path.
-JOURNAL = "RRL_JOURNAL"
 #: Where data lie, below the root; code there is no data.
 DATA = ("book/results/", "rrl/datasets/")
 #: Shared seeds from here on were drawn from another seed, which is in the journal itself.
@@ -125,11 +123,11 @@ def watch(journal):
     return randomness.__file__
 
 
-def start(root, trying):
+def start(path, root, trying):
     """Begin the journal in this kernel, and soften assertions where a change is only tried."""
     from IPython import get_ipython
 
-    shell, journal = get_ipython(), Journal(os.environ[JOURNAL], root)
+    shell, journal = get_ipython(), Journal(path, root)
     if trying:
         shell.ast_transformers.append(Soften())
     end_with_parent(signal.SIGKILL)

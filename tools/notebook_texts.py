@@ -32,13 +32,11 @@ def read_source(source):
     tagged = [cell for cell in notebook.cells if "parameters" in cell.metadata.get("tags", [])]
     if len(tagged) != 1:
         raise SourceError(f"{source.name}: needs exactly one cell tagged `parameters`, found {len(tagged)}")
-    filters = notebook.metadata.get("jupytext", {}).keys() & {"cell_metadata_filter", "notebook_metadata_filter"}
-    if filters:
-        raise SourceError(f"{source.name}: remove {', '.join(sorted(filters))}: such filters drop cell tags")
     again = jupytext.reads(jupytext.writes(notebook, fmt="md:myst"), fmt="md:myst")
     before, after = ([cell.metadata.get("tags", []) for cell in nb.cells] for nb in (notebook, again))
     if before != after:
-        raise SourceError(f"{source.name}: cell tags are lost between Markdown and notebook")
+        said = "cell tags are lost between Markdown and notebook; is there a cell_metadata_filter in its head?"
+        raise SourceError(f"{source.name}: {said}")
     for index, cell in enumerate(notebook.cells):
         cell["id"] = f"cell-{index}"  # jupytext makes them at random
     defaults = {}
@@ -77,6 +75,10 @@ def tidy(notebook):
         "language_info": notebook.metadata.get("language_info", {"name": "python"}),
     }
     tables = {}
+
+    def renamed(found):
+        return tables.setdefault(found[0], f"T_{len(tables):05}")
+
     for cell in notebook.cells:
         for key in ("papermill", "execution"):
             cell.metadata.pop(key, None)
@@ -85,18 +87,15 @@ def tidy(notebook):
         if cell.cell_type == "code":
             cell.outputs = merge_streams(cell.outputs)
         for output in cell.get("outputs", ()):
+            data = output.get("data", {})
             if output.output_type == "stream":
                 # Warnings name a file of the kernel, and that its process.
                 output.text = re.sub(r"(?<=/ipykernel_)\d+(?=/)", "0", output.text)
-            for kind, text in output.get("data", {}).items():
-                if kind == "text/html":
-                    # pandas draws the id of a styled table.
-                    text = re.sub(
-                        r"\bT_[0-9a-f]{5}(?=\b|_)", lambda id: tables.setdefault(id[0], f"T_{len(tables):05}"), text
-                    )
-                if kind == "text/plain":
-                    text = re.sub(r"(?<= at )0x[0-9a-f]+(?=>)", "0x0", text)
-                output.data[kind] = text
+            if "text/html" in data:
+                # pandas draws the id of a styled table.
+                data["text/html"] = re.sub(r"\bT_[0-9a-f]{5}(?=\b|_)", renamed, data["text/html"])
+            if "text/plain" in data:
+                data["text/plain"] = re.sub(r"(?<= at )0x[0-9a-f]+(?=>)", "0x0", data["text/plain"])
     return notebook
 
 

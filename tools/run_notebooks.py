@@ -82,20 +82,17 @@ def prepare(root, source, parameters, commit="", trying=False):
     """Check one notebook before anything runs and return its job."""
     parameters = {name: canonical(value, f"parameter {name}", "keep") for name, value in parameters.items()}
     notebook, defaults = read_source(source)
-    unknown = parameters.keys() - defaults.keys()
-    if unknown:
-        raise NotebookError(
-            f"{source.name}: unknown parameter {', '.join(sorted(unknown))}; it has {', '.join(sorted(defaults))}"
-        )
+    if unknown := parameters.keys() - defaults.keys():
+        known = ", ".join(sorted(defaults))
+        raise NotebookError(f"{source.name}: unknown parameter {', '.join(sorted(unknown))}; it has {known}")
     for name, value in parameters.items():
-        if isinstance(value, str) and isinstance(defaults[name], bool | int | float | list | tuple | dict):
-            raise NotebookError(
-                f"{source.name}: parameter {name} is {defaults[name]!r} by default, not a word: {value!r}"
-            )
+        default = defaults[name]
+        if isinstance(value, str) and isinstance(default, bool | int | float | list | tuple | dict):
+            raise NotebookError(f"{source.name}: parameter {name} is {default!r} by default, not a word: {value!r}")
     # Not book/*.yml: the claim map is checked against what the notebooks find, and they do not read it.
-    tools = (root / "tools" / f"{name}.py" for name in TOOLS)
     results = set(re.findall(rf"{RESULTS}(?:/[\w-]+)?", source.read_text(encoding="utf-8")))
-    inputs = files_under(source, *tools, root / "requirements.lock", root / "rrl", *(root / name for name in results))
+    names = ["requirements.lock", "rrl", *results, *(f"tools/{name}.py" for name in TOOLS)]
+    inputs = files_under(source, *(root / name for name in names))
     place = root / (TRIED if trying else "chapters")
     return {
         "name": source.stem,
@@ -130,11 +127,8 @@ def is_written(path, digest):
 def is_done(job):
     """Tell whether the output on disk is what this job would make."""
     record = read_record(job["record"])
-    return (
-        record.get("state") == "done"
-        and record.get("inputs") == job["inputs"]
-        and is_written(job["output"], record.get("output"))
-    )
+    same = (record.get("state"), record.get("inputs")) == ("done", job["inputs"])
+    return same and is_written(job["output"], record["output"])
 
 
 def read_journal(job, path):
@@ -145,12 +139,11 @@ def read_journal(job, path):
     own = job["root"] / "rrl"
     if (own / "__init__.py").is_file() and not Path(first["package"] or "/").is_relative_to(own):
         raise NotebookError(f"the kernel imported rrl from {first['package']}, not from {own}")
-    read = {file for line in lines for file in line.get("files", ()) if file.startswith(f"{RESULTS}/")}
-    unseen = sorted(file for file in read if not any(file.startswith(f"{place}/") for place in job["results"]))
-    if unseen:
-        raise NotebookError(
-            f"reads {unseen[0]}, but its source does not name that folder: name it, or changes go unseen"
-        )
+    named = tuple(f"{place}/" for place in job["results"])
+    for file in sorted({file for line in lines for file in line.get("files", ())}):
+        if file.startswith(f"{RESULTS}/") and not file.startswith(named):
+            said = "its source does not name that folder: name it, or changes go unseen"
+            raise NotebookError(f"reads {file}, but {said}")
     return lines
 
 
@@ -169,13 +162,12 @@ def run(job, time_limit, folder):
     import papermill
     from traitlets.config import Config
 
-    config, begun = Config(), []
+    config, begun, said, started = Config(), [], [], time.monotonic()
     if os.name == "posix":
         # Sockets in files: two kernels that start at once can pick the same free port.
         config.KernelManager.transport = "ipc"
         config.KernelManager.ip = str(Path(folder) / job["name"])
     journal = Path(folder) / f"{job['name']}.journal"
-    started, said = time.monotonic(), []
     record = {"state": "running"} | {key: job[key] for key in ("scale", "parameters", "overrides", "commit", "inputs")}
     before = read_record(job["record"]).get("output")
     try:
@@ -196,6 +188,7 @@ def run(job, time_limit, folder):
         )
         begun.clear()
         lines = read_journal(job, journal)
+        warnings = [o.text for cell in notebook.cells for o in cell.get("outputs", ()) if o.get("name") == "stderr"]
         if job["trying"]:
             fill_in(notebook)
         text = nbformat.writes(tidy(notebook)) + "\n"
@@ -205,11 +198,8 @@ def run(job, time_limit, folder):
         said += [] if job["trying"] else keep_changed(job["output"], before)
         write_atomic(job["output"], text)
         error, state, before = None, "done", hashlib.sha256(text.encode()).hexdigest()
-        outputs = [output for part in notebook.cells for output in part.get("outputs", [])]
-        warnings = [output.text for output in outputs if output.get("name") == "stderr"]
         said += [f"{len(warnings)} output{'s' * (len(warnings) > 1)} on stderr"] * bool(warnings)
-        if job["trying"]:
-            said += [line for text in warnings for line in text.splitlines() if line.startswith(kernel_start.TOLD)]
+        said += [line for line in "".join(warnings).splitlines() if line.startswith(kernel_start.TOLD)]
     except Exception as caught:
         error, state = explain(job["source"], caught, begun[-1] if begun else None), "failed"
     seconds = round(time.monotonic() - started, 1)
@@ -223,42 +213,32 @@ def make_kernel(folder, job, journal):
     """Make the manager of a kernel that is this very interpreter, whatever else is called python3.
 
     Start-up files and settings of the person's own, progress bars and idle threads have no place in a book, nor has
-    a package of another folder. The one start-up file there is begins the journal of `kernel_start`.
+    a package of another folder.
     """
     from jupyter_client.kernelspec import KernelSpec
     from jupyter_client.manager import AsyncKernelManager
 
-    root = job["root"]
     environment = {
-        "PYTHONPATH": os.pathsep.join(filter(None, [str(root), os.environ.get("PYTHONPATH")])),
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(job["root"]), os.environ.get("PYTHONPATH")])),
         "PYTHONHASHSEED": "0",
         # Where a font cache can be written, and no settings of the person's own are read.
-        "MPLCONFIGDIR": str(root / "_build" / "matplotlib"),
+        "MPLCONFIGDIR": str(job["root"] / "_build" / "matplotlib"),
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",
         "IPYTHONDIR": str(folder),
         "TQDM_DISABLE": "1",
         "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"),
-        kernel_start.JOURNAL: str(journal),
     }
     # An empty variable is as good as none: assertions are checked, warnings and start-up files are not the person's.
     environment |= dict.fromkeys(["PYTHONOPTIMIZE", "PYTHONSTARTUP", "PYTHONWARNINGS", "PYTHONDEVMODE"], "")
-    command = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}", "--IPKernelApp.log_level=50"]
     environment = {key: value.replace("$", "$$") for key, value in environment.items()}
+    # The tools are on the path of one import only, so that no notebook finds them.
+    tools, told = str(Path(__file__).resolve().parent), (str(journal), str(job["root"]), job["trying"])
+    start = f"import sys; sys.path.insert(0, {tools!r}); import kernel_start; sys.path.remove({tools!r})"
+    start += f"; kernel_start.start{told!r}; del sys, kernel_start"
+    command = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}", "--IPKernelApp.log_level=50"]
+    command.append(f"--IPKernelApp.exec_lines={start}")
     spec = KernelSpec(argv=command, display_name="Python 3", language="python", env=environment)
-    tools = str(Path(__file__).resolve().parent)
-    start = f"import sys\nsys.path.insert(0, {tools!r})\nimport kernel_start\nsys.path.remove({tools!r})\n"
-    start += f"kernel_start.start({str(root)!r}, {job['trying']!r})\ndel sys, kernel_start\n"
-    write_atomic(Path(folder) / "profile_default" / "startup" / "start.py", start)
     return type("Kernel", (AsyncKernelManager,), {"kernel_spec": spec})
-
-
-def stop_kernels():
-    """End the kernels at once: each has a session of its own and hears no Ctrl-C."""
-    import psutil
-
-    for kernel in psutil.Process().children(recursive=True):
-        with contextlib.suppress(psutil.NoSuchProcess):
-            kernel.kill()
 
 
 def hear_stops():
@@ -271,49 +251,31 @@ def hear_stops():
         kernel_start.end_with_parent(signal.SIGTERM)
 
 
-@contextlib.contextmanager
 def one_at_a_time(root):
-    """Hold the lock of a folder's builds while the block runs; wait where another process holds it."""
+    """Take the lock of a folder's builds, until the block ends; wait where another process holds it."""
     from filelock import FileLock, Timeout
 
     lock = FileLock(root / "_build" / ".lock")
     try:
-        lock.acquire(timeout=0)
+        return lock.acquire(timeout=0)
     except Timeout:
         print("Waiting for another build in this folder to end", flush=True)
-        lock.acquire()
-    try:
-        yield
-    finally:
-        lock.release()
+        return lock.acquire()
 
 
 def run_all(jobs, workers, time_limit):
     """Execute jobs in parallel, with a line of progress each; return the failures."""
-    failures, waiting = {}, {}
+    failures, pool = {}, ThreadPoolExecutor(workers)
     logging.getLogger("papermill").setLevel(logging.CRITICAL)  # what it says of dead kernels is said below
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, ThreadPoolExecutor(workers) as pool:
-        try:
-            for job in jobs:
-                waiting[pool.submit(run, job, time_limit, folder)] = job
-            for count, future in enumerate(as_completed(waiting), 1):
-                job = waiting[future]
-                seconds, error, said = future.result()
-                state = "FAILED after" if error else "done in"
-                print(f"  [{count}/{len(jobs)}] {job['name']}: {state} {seconds} s", *said, sep="\n      ", flush=True)
-                if error:
-                    failures[job["name"]] = error
-        except BaseException:
-            # A second Ctrl-C is not to stop the stopping.
-            deaf = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
-            pool.shutdown(wait=False, cancel_futures=True)
-            # A kernel that starts just now is met in the next round.
-            while any(future.running() for future in waiting):
-                stop_kernels()
-                time.sleep(0.1)
-            for number, handler in deaf.items():
-                signal.signal(number, handler)
-            raise
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        waiting = {pool.submit(run, job, time_limit, folder): job["name"] for job in jobs}
+        for count, future in enumerate(as_completed(waiting), 1):
+            seconds, error, said = future.result()
+            name, state = waiting[future], "FAILED after" if error else "done in"
+            print(f"  [{count}/{len(jobs)}] {name}: {state} {seconds} s", *said, sep="\n      ", flush=True)
+            if error:
+                failures[name] = error
+        pool.shutdown()
     return failures
 
 
@@ -404,5 +366,6 @@ if __name__ == "__main__":
     try:
         sys.exit(main())
     except KeyboardInterrupt:
-        print("stopped; finished notebooks are kept, and the next run goes on from there", file=sys.stderr)
-        sys.exit(130)
+        print("stopped; finished notebooks are kept, and the next run goes on from there", file=sys.stderr, flush=True)
+        # Threads cannot be stopped, and kernels hear no Ctrl-C; they end at once where this process does.
+        os._exit(130)
