@@ -191,7 +191,7 @@ def make_targets():
     return set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
 
 
-@pytest.mark.parametrize("name", ["README.md", "book/how_to.md", "book/environment.md", ".ci/run"])
+@pytest.mark.parametrize("name", ["README.md", "book/how_to.md", "book/teaching.md", "book/environment.md", ".ci/run"])
 def test_documented_make_commands_exist(name):
     text = (ROOT / name).read_text(encoding="utf-8")
     named = set(re.findall(r"(?:^|`|\$ |step )make ([a-z]+)", text, re.M))
