@@ -120,7 +120,7 @@ def test_the_stub_that_editors_read_is_whole():
 
 
 def rows_of_the_map():
-    """Row of each module and room of ``rrl``, from the map of the house."""
+    """Row of each module and room of ``rrl``, from the map of the repository."""
     lines = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").splitlines()
     rows = [line.split("|")[1] for line in lines if line.startswith("| `rrl/")]
     names = [re.findall(r"`(?:rrl/)?(\w+)(?:\.py|/)`", row) for row in rows]
@@ -145,6 +145,6 @@ def test_modules_import_from_their_row_of_the_map_and_those_above():
         own = path.relative_to(ROOT / "rrl").parts[0].removesuffix(".py")
         if own in ("__init__", "__main__"):
             continue
-        assert own in rows, f"the map of the house has no {own}"
+        assert own in rows, f"the map of the repository has no {own}"
         for other in imports_at_the_start(path):
             assert other not in rows or rows[other] <= rows[own], f"{path.name} imports {other} from a row below"
