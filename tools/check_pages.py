@@ -9,7 +9,6 @@ import http.server
 import re
 import shutil
 import threading
-from html.parser import HTMLParser
 from urllib.parse import unquote, urljoin, urlsplit
 
 SITE = "http://site.invalid/"
@@ -17,77 +16,35 @@ SITE = "http://site.invalid/"
 RAW_GLUE = re.compile(r"\{glue:\w*\}?\S{0,40}|glue:text\S{0,40}")
 # The owner of the repository that Jupyter Book's settings name where a book names none.
 STRANGER = "executablebooks/"
-# Attributes from which a browser fetches something without being asked.
-FETCHED = ("src", "srcset", "poster", "data")
 FETCHED_RELS = {"stylesheet", "icon", "preload", "prefetch", "modulepreload", "preconnect", "dns-prefetch", "manifest"}
-# Where a page's text stands, and so what records and notebooks say: no script but ours, and none in an attribute.
-TEXT = ("article", "section")
 THEME_HANDLERS = ("toggleFullScreen()", "window.print()")
 # MathJax marks what it cannot parse, and sets commands that it does not know in red.
 FORMULA_FAULTS = "merror[data-mjx-error], mjx-assistive-mml mtext[mathcolor=red]"
 CHROMIUMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 CHROMIUMS += ("/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",)
-CHROMIUM_FLAGS = [
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
+CHROMIUM_FLAGS = ["--disable-gpu", "--disable-quic"]
 
 
-class Page(HTMLParser):
-    """What the checks need to know of one page: its ids, links, fetches, images, styles, scripts and words."""
+def read_page(text):
+    """Read HTML as a tree, and end tags of what was not open; one of a paragraph, Docutils writes around blocks."""
+    import lxml.html
 
-    def __init__(self, text):
-        super().__init__()
-        self.ids, self.links, self.fetches, self.images, self.styles = set(), [], [], [], []
-        self.words, self.handlers, self.scripts, self._all_scripts, self._inside = [], [], [], None, None
-        self.feed(text)
-        self.close()
+    parser = lxml.html.HTMLParser(encoding="utf-8", huge_tree=True)
+    tree = lxml.html.document_fromstring(text.encode(), parser)
+    ends = [error.message.split()[-1] for error in parser.error_log if error.type_name == "ERR_TAG_NAME_MISMATCH"]
+    return tree, [tag for tag in ends if tag != "p"]
 
-    def handle_starttag(self, tag, attrs):
-        """Collect what one tag says."""
-        values = {key: value or "" for key, value in attrs}
-        self.ids.update(values[key] for key in ("id", "name") if values.get(key))
-        if tag in ("a", "area") and values.get("href"):
-            self.links.append(values["href"])
-        if tag == "link" and FETCHED_RELS & set(values.get("rel", "").lower().split()):
-            self.fetches.append(values.get("href", ""))
-        for key in FETCHED:
-            parts = values.get(key, "").split(",") if key == "srcset" else [values.get(key, "")]
-            self.fetches += [part.split()[0] for part in parts if part.split()]
-        if tag == "img":
-            self.images.append(values)
-        if values.get("style"):
-            self.styles.append(values["style"])
-        for key, value in attrs:  # each: of two with one name, browsers take the first
-            leads = re.sub(r"[\0-\x20]", "", value or "").lower().startswith("javascript:")
-            if leads or key == "srcdoc" or (key.startswith("on") and value not in THEME_HANDLERS):
-                self.handlers.append(f"{key}={value}")
-        if tag in TEXT and self._all_scripts is None:
-            self._all_scripts = []
-        if tag == "script" and self._all_scripts is not None:
-            self._all_scripts.append([values, ""])
-        self._inside = tag
 
-    handle_startendtag = handle_starttag
+def words_of(tree):
+    """What of a page is read or typeset."""
+    return "".join(tree.xpath("//text()[not(parent::script or parent::style)]"))
 
-    def handle_data(self, data):
-        """Keep style sheets and scripts written into the page, and the words that are read or typeset."""
-        if self._inside == "style":
-            self.styles.append(data)
-        elif self._inside != "script":
-            self.words.append(data)
-        elif self._all_scripts:
-            self._all_scripts[-1][1] += data
 
-    def handle_endtag(self, tag):
-        """Leave a style sheet or a script; the text ends where its last part ends, whatever closed before."""
-        self._inside = None
-        if tag in TEXT:
-            self.scripts = list(self._all_scripts or ())
+def fetches_of(tree):
+    """Addresses that a browser fetches without being asked, as the page has them."""
+    links = [link.get("href") for link in tree.xpath("//link[@href]") if FETCHED_RELS & {*link.get("rel", "").split()}]
+    sets = [part.split()[0] for given in tree.xpath("//@srcset") for part in given.split(",") if part.split()]
+    return [*links, *sets, *tree.xpath("//@src | //@poster | //@data")]
 
 
 def style_fetches(css):
@@ -103,14 +60,6 @@ def is_external(address):
     return bool(parts.netloc) or parts.scheme in ("http", "https", "ftp", "ws", "wss")
 
 
-def is_own(script, here):
-    """Tell whether a script in a page's text is ours: a file of `_static`, or data."""
-    values, _ = script
-    if "src" in values:
-        return urljoin(here, values["src"]).startswith(f"{SITE}_static/")
-    return values.get("type") == "application/json"
-
-
 def has_no_alternative(image):
     """Tell whether an image lacks a written alternative text; Sphinx puts the file path where none is given."""
     if image.get("role") == "presentation" or image.get("aria-hidden") == "true":
@@ -118,6 +67,18 @@ def has_no_alternative(image):
     text = image.get("alt", "").strip()
     name = unquote(image.get("src", "")).rsplit("/", 1)[-1]
     return not text or (bool(name) and name in text) or bool(re.fullmatch(r"\S+\.(svg|png|jpe?g|gif|webp)", text, re.I))
+
+
+def strange_scripts(tree, here):
+    """Scripts in a page's text but files of `_static` and data, and attributes that run one, wherever they are."""
+    for script in tree.xpath("//script[ancestor::article or ancestor::section]"):
+        own = urljoin(here, script.get("src", "")).startswith(f"{SITE}_static/")
+        if not (own if "src" in script.attrib else script.get("type") == "application/json"):
+            yield script.text or script.get("src")
+    for value in tree.xpath("//@*[starts-with(name(), 'on') or name() = 'srcdoc' or contains(., ':')]"):
+        leads = re.sub(r"[\0-\x20]", "", value).lower().startswith("javascript:")
+        if leads or value.attrname == "srcdoc" or (value.attrname.startswith("on") and value not in THEME_HANDLERS):
+            yield f"{value.attrname}={value}"
 
 
 def find_pages(site):
@@ -128,11 +89,12 @@ def find_pages(site):
 
 def check_files(site, names):
     """Check the named pages and every style sheet; return the faults."""
-    pages = {name: Page((site / name).read_text(encoding="utf-8")) for name in names}
+    pages = {name: read_page((site / name).read_text(encoding="utf-8")) for name in names}
+    ids = {name: set(tree.xpath("//@id | //@name")) for name, (tree, _) in pages.items()}
     faults = [] if pages else [f"no page found in {site}"]
-    for name, page in pages.items():
-        here = urljoin(SITE, name)
-        for address in page.links + [fetch for fetch in page.fetches if not is_external(fetch)]:
+    for name, (tree, ends) in pages.items():
+        here, fetches, links = urljoin(SITE, name), fetches_of(tree), tree.xpath("//a/@href | //area/@href")
+        for address in links + fetches:
             parts = urlsplit(urljoin(here, address))
             if is_external(address) or parts.scheme != "http":
                 continue
@@ -141,15 +103,16 @@ def check_files(site, names):
             anchor = unquote(parts.fragment)
             if not (site / path).is_file():
                 faults.append(f"{name}: broken link {address}")
-            elif anchor and path in pages and anchor not in pages[path].ids and anchor != "top":
+            elif anchor and path in pages and anchor not in ids[path] and anchor != "top":
                 faults.append(f"{name}: link to a missing anchor {address}")
-        fetched = page.fetches + [address for style in page.styles for address in style_fetches(style)]
-        faults += [f"{name}: external request {address}" for address in fetched if is_external(address)]
-        faults += [f"{name}: leads to another book: {address}" for address in page.links if STRANGER in address]
-        faults += [f"{name}: raw text {text}" for text in RAW_GLUE.findall("".join(page.words))]
-        scripts = [source or values.get("src") for values, source in page.scripts if not is_own((values, source), here)]
-        faults += [f"{name}: a script in the text: {told[:80]}" for told in [*scripts, *page.handlers]]
-        for image in filter(has_no_alternative, page.images):
+        styles = tree.xpath("//style/text() | //@style")
+        fetches += [address for style in styles for address in style_fetches(style)]
+        faults += [f"{name}: external request {address}" for address in fetches if is_external(address)]
+        faults += [f"{name}: leads to another book: {address}" for address in links if STRANGER in address]
+        faults += [f"{name}: raw text {text}" for text in RAW_GLUE.findall(words_of(tree))]
+        faults += [f"{name}: a script in the text: {told[:80]}" for told in strange_scripts(tree, here)]
+        faults += [f"{name}: an end without a beginning: {tag}" for tag in ends]
+        for image in filter(has_no_alternative, tree.iter("img")):
             told = f"{image.get('src', '')[:80]} (alt={image.get('alt')!r})"
             faults.append(f"{name}: image without a written alternative text: {told}")
     for path in sorted(site.rglob("*.css")):

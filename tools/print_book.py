@@ -5,25 +5,26 @@ import io
 import json
 import sys
 from datetime import UTC, datetime
-from html import escape
 from pathlib import Path
-from urllib.parse import unquote, urljoin, urlsplit
+from urllib.parse import unquote
 
 import pikepdf
 import yaml
-from bs4 import BeautifulSoup
-from check_pages import CHROMIUM_FLAGS, find_chromium, served
+from check_pages import CHROMIUM_FLAGS, SITE, find_chromium, read_page, served
+from jinja2 import Environment
+from lxml import etree
+from lxml.html import tostring
+from markupsafe import Markup
 from notebook_texts import read_run
 from playwright.sync_api import sync_playwright
 from run_notebooks import find_commit
 
 ROOT = Path(__file__).resolve().parents[1]
-STYLE = Path(__file__).with_suffix(".css")
-SITE = "http://site.invalid/"
+STYLE, TEMPLATE = Path(__file__).with_suffix(".css"), Path(__file__).with_suffix(".html")
 NAME = "book-print.html"
 PATIENCE = 600_000
 # Where one element names others by their ids.
-REFERENCES = ("for", "aria-labelledby", "aria-describedby", "aria-controls", "aria-owns")
+REFERENCES = {"id", "for", "aria-labelledby", "aria-describedby", "aria-controls", "aria-owns"}
 # The width and the height of what stands within the margins of a page, in CSS pixels.
 COLUMN, SHEET = 174 / 25.4 * 96, 255 / 25.4 * 96
 # What folds on the site, and what of it each depth opens, as the site's switch does (book/_static/reading.js).
@@ -96,7 +97,7 @@ def anchor_of(name):
 
 
 def join_pages(site, pages):
-    """Read the pages of a site; return the style sheets and scripts they need, and [(title, article), ...].
+    """Read the pages of a site; return the style sheets and scripts they need, and [(title, section), ...].
 
     Ids stay as they are, as scripts and styles name them, except where a page before has the same one.
     """
@@ -104,50 +105,45 @@ def join_pages(site, pages):
     missing = [name for name in names if not (site / name).is_file()]
     if missing:
         raise PrintError(f"the site lacks {', '.join(missing)}; run 'make book' first")
-    soups = [BeautifulSoup((site / name).read_text(encoding="utf-8"), "html.parser") for name in names]
-    articles = [soup.select_one("article.bd-article") for soup in soups]
-    taken, renamed = set(), {}
-    for (name, anchor), article in zip(names.items(), articles, strict=True):
-        ids = {tag["id"] for tag in article.find_all(id=True)}
-        renamed[name] = {old: f"{anchor}--{old}" if old in taken else old for old in ids}
-        taken |= ids
+    trees = {name: read_page((site / name).read_text(encoding="utf-8"))[0] for name in names}
+    articles = {name: tree.find_class("bd-article")[0] for name, tree in trees.items()}
+    taken, ids = set(), {}
+    for name, article in articles.items():
+        own = set(article.xpath(".//@id"))
+        ids[name] = {old: f"{names[name]}--{old}" if old in taken else old for old in own}
+        taken |= own
 
-    def printed(here, link):
-        """Where a link of a page leads in the printed book; None if to what only the site has."""
-        parts = urlsplit(urljoin(SITE + here, link))
-        path = unquote(parts.path).lstrip("/")
-        if not f"{parts.scheme}://{parts.netloc}/".startswith(SITE):
+    def printed(link):
+        """Where a link leads in the printed book; what only the site has is fetched from there."""
+        path, _, anchor = unquote(link).removeprefix(SITE).partition("#")
+        if not link.startswith(SITE):
             return link
-        return f"#{renamed[path].get(unquote(parts.fragment), names[path])}" if path in names else None
+        return f"#{ids[path].get(anchor, names[path])}" if path in names else f"/{link.removeprefix(SITE)}"
 
     head, result = {}, []
-    for here, (_, _, title), soup, article in zip(names, pages, soups, articles, strict=True):
-        for tag in article.select("button, .headerlink"):
-            tag.decompose()
-        for tag in soup.find_all(["link", "script", "img", "source"]):
-            for key in {"src", "href"} & tag.attrs.keys():
-                tag[key] = tag[key] if tag[key].startswith("data:") else urljoin(f"/{here}", tag[key])
+    for (here, article), (_, _, title) in zip(articles.items(), pages, strict=True):
+        trees[here].rewrite_links(printed, base_href=SITE + here)
+        for tag in trees[here].xpath("//head/link[@rel='stylesheet'] | //head/script"):
+            text = tostring(tag, encoding="unicode", with_tail=False)
+            if tag.tag == "link" or "mathjax" in text.lower():
+                head[text] = None
+        for tag in [*article.iter("button"), *article.find_class("headerlink")]:
+            tag.drop_tree()
+        for tag in article.xpath(".//a[starts-with(@href, '/')]"):
+            tag.drop_tag()
+        for tag in article.iter(etree.Element):
             # Pictures are not to wait until someone scrolls to them.
-            tag.attrs.pop("loading", None)
-        for tag in soup.head.select("link[rel=stylesheet], script"):
-            if tag.name == "link" or "mathjax" in str(tag).lower():
-                head[str(tag)] = None
-        for tag in article.find_all(True):
-            if tag.get("id"):
-                tag["id"] = renamed[here][tag["id"]]
-            for key in REFERENCES:
-                if tag.get(key):
-                    tag[key] = " ".join(renamed[here].get(word, word) for word in tag[key].split())
-        for tag in article.select("a[href]"):
-            target = printed(here, tag["href"])
-            if target is None:
-                tag.unwrap()
-            else:
-                tag["href"] = target
-        heading = article.find("h1")
+            tag.attrib.pop("loading", None)
+            for key in REFERENCES & {*tag.keys()}:
+                tag.set(key, " ".join(ids[here].get(word, word) for word in tag.get(key).split()))
+        heading = article.find(".//h1")
         if title:
-            heading.string = title
-        result.append((heading.get_text().strip(), article))
+            heading[:] = []
+            heading.text = title
+        article.tag = "section"
+        article.attrib.clear()
+        article.set("id", names[here])
+        result.append((heading.text_content().strip(), article))
     return list(head), result
 
 
@@ -155,75 +151,47 @@ def figures_at_quick_scale(root, pages, articles):
     """Say in words which figures the notebooks made at quick scale."""
     ranges = []
     for (_, name, _), (_, article) in zip(pages, articles, strict=True):
-        labels = [tag.get_text().split()[-1] for tag in article.select(".cell_output figure .caption-number")]
+        figures = [figure for box in article.find_class("cell_output") for figure in box.iter("figure")]
+        labels = [tag.text_content().split()[-1] for figure in figures for tag in figure.find_class("caption-number")]
         if labels and (read_run(root, name) or {"scale": ""})["scale"] == "quick":
             ranges.append("–".join(dict.fromkeys([labels[0], labels[-1]])))
     if not ranges:
         return "None of this copy was computed at quick scale."
-    return (
-        f"Computed at quick scale, that of a laptop: {', '.join(ranges)}. Recorded runs in them keep their own scale."
-    )
+    words = "Recorded runs in them keep their own scale."
+    return f"Computed at quick scale, that of a laptop: {', '.join(ranges)}. {words}"
 
 
 def quoted(text):
     """A text as a string of CSS, within a page: JSON's escapes of quotes and backslashes are those of CSS."""
-    return json.dumps(text, ensure_ascii=False).replace("<", r"\3c ")
-
-
-def cover(root, quick, depth):
-    """HTML of the cover: title, paper, version, commit, date, depth, scale."""
-    config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
-    citation = yaml.safe_load((root / "CITATION.cff").read_text(encoding="utf-8"))
-    paper = citation["preferred-citation"]
-    authors = ", ".join(f"{person['given-names']} {person['family-names']}" for person in paper["authors"])
-    commit = find_commit(root)
-    rows = {
-        "Version": citation["version"],
-        "Commit": "not known" if commit is None else commit.rstrip("+") + ", with changes" * commit.endswith("+"),
-        "Printed": f"{datetime.now(UTC):%d %B %Y}".lstrip("0"),
-        "Depth": SHOWN[depth],
-        "Figures": quick,
-    }
-    lines = "".join(f"<dt>{key}</dt><dd>{escape(value)}</dd>" for key, value in rows.items())
-    return (
-        f'<section id="cover"><p class="title">{escape(config["title"])}</p><p>{escape(config["author"])}</p>'
-        f'<p class="paper">The reproducible companion to the paper<br><em>{escape(paper["title"])}</em><br>'
-        f"by {escape(authors)} ({paper['year']})</p><dl>{lines}</dl></section>"
-    )
-
-
-def contents(pages, articles):
-    """HTML of the table of contents; the page numbers are known once it is printed."""
-    lines, last = [], None
-    for (part, name, _), (title, _) in zip(pages, articles, strict=True):
-        if part != last:
-            lines.append(f'<li class="part">{escape(part)}</li>')
-        last = part
-        lines.append(f'<li><a href="#{anchor_of(name)}">{escape(title)}<span class="number"></span></a></li>')
-    return f'<nav id="contents"><h1>Contents</h1><ol>{"".join(lines)}</ol></nav>'
+    return Markup(json.dumps(text, ensure_ascii=False).replace("<", r"\3c "))
 
 
 def compose(root, site, depth="all"):
     """Return the HTML of the printed book."""
-    pages = list_pages(yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8")))
+    toc, config, citation = (
+        yaml.safe_load((root / name).read_text(encoding="utf-8"))
+        for name in ("_toc.yml", "_config.yml", "CITATION.cff")
+    )
+    pages = list_pages(toc)
     head, articles = join_pages(site, pages)
-    title = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))["title"]
-    rules = [
-        f"@page {{ @top-left {{ content: {quoted(title)} }} }}",
-        "@page cover { @top-left { content: none } }",
-        "@page contents { @top-right { content: 'Contents' } } #contents { page: contents }",
-    ]
-    body = [cover(root, figures_at_quick_scale(root, pages, articles), depth), contents(pages, articles)]
-    for (_, name, _), (chapter, article) in zip(pages, articles, strict=True):
-        anchor = anchor_of(name)
-        rules.append(f"@page {anchor} {{ @top-right {{ content: {quoted(chapter)} }} }}")
-        rules.append(f"#{anchor} {{ page: {anchor} }}")
-        body.append(f'<section id="{anchor}">{article.decode_contents()}</section>')
-    style = STYLE.read_text(encoding="utf-8") + "\n".join(rules)
-    return (
-        f'<!doctype html><html lang="en" data-theme="light" data-mode="light"><head><meta charset="utf-8">'
-        f'<title>{escape(title)}</title><link rel="icon" href="data:,">{"".join(head)}<style>{style}</style></head>'
-        f'<body><main class="bd-content"><article class="bd-article">{"".join(body)}</article></main></body></html>'
+    commit = find_commit(root)
+    environment = Environment(autoescape=True, trim_blocks=True)
+    environment.filters["quoted"] = quoted
+    return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
+        title=config["title"],
+        author=config["author"],
+        paper=citation["preferred-citation"],
+        version=citation["version"],
+        commit="not known" if commit is None else commit.rstrip("+") + ", with changes" * commit.endswith("+"),
+        printed=f"{datetime.now(UTC):%d %B %Y}".lstrip("0"),
+        depth=SHOWN[depth],
+        figures=figures_at_quick_scale(root, pages, articles),
+        head=Markup("".join(head)),
+        style=Markup(STYLE.read_text(encoding="utf-8")),
+        chapters=[
+            (part, anchor_of(name), title, Markup(tostring(article, encoding="unicode", with_tail=False)))
+            for (part, name, _), (title, article) in zip(pages, articles, strict=True)
+        ],
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from check_pages import CHROMIUM_FLAGS, Page, find_chromium, served
+from check_pages import CHROMIUM_FLAGS, fetches_of, find_chromium, read_page, served, words_of
 
 from rrl.book.explorer import DIGITS, LINES, MULTIPLES, Group, RunSet, explorer_data, explorer_html, lines
 from rrl.pqn import action_agreement, best_actions, reasons, rounded_actions, tied
@@ -73,12 +73,13 @@ def test_the_masks_are_the_best_actions():
 def test_still_page():
     """Without a script: the first choice as a table and a frame; nothing breaks out."""
     text = explorer_html(GROUPS, title='Runs "x"', static=".")
-    words = " ".join(Page(text).words)
+    tree, _ = read_page(text)
+    words = words_of(tree)
     data = embedded(text)
     for line in (*LINES, *lines(data["groups"][0]["sets"][1], data["groups"][0]["sets"][1]["at"], "first")):
         assert line in words
     assert 'aria-label="Runs &quot;x&quot;"' in text and text.count("</script>") == 4
-    assert Page(text).fetches == ["./explorer.css", "./frames.css", "./frames.js", "./explorer.js"]
+    assert fetches_of(tree) == ["./explorer.css", "./frames.css", "./frames.js", "./explorer.js"]
 
 
 def test_lines_of_known_numbers():

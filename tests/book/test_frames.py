@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from check_pages import CHROMIUM_FLAGS, Page, find_chromium, served
+from check_pages import CHROMIUM_FLAGS, fetches_of, find_chromium, read_page, served, words_of
 
 from rrl.book.plotting import COLORS
 from rrl.book.viewer import _png, _status, _words, frames_html, pictures
@@ -81,14 +81,14 @@ def test_still_page():
     frames, panels = example()
     panels = {**panels, "</script><b>": panels["plain"]}
     text = page(frames, panels, seeds=[7, 8, 9])
-    parsed = Page(text)
-    words = " ".join(parsed.words)
+    tree, _ = read_page(text)
+    words = words_of(tree)
     assert all(f"seed {seed}" in words for seed in (7, 8, 9)) and "first of 11 frames" in words
     assert 'aria-label="Game &quot;A&quot;: state &lt;0&gt;"' in text and "<b>" not in text.replace(
         "<\\/script><b>", ""
     )
     assert embedded(text)["panels"][2]["name"] == "</script><b>"
-    assert parsed.fetches == ["../_static/frames.css", "../_static/frames.js"]
+    assert fetches_of(tree) == ["../_static/frames.css", "../_static/frames.js"]
 
 
 @pytest.mark.parametrize(
