@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import jupytext
 import pytest
 import yaml
 
@@ -92,3 +93,14 @@ def test_every_chapter_has_a_box_with_two_changes_of_values_that_it_has(path):
 def test_no_fence_of_backticks_has_another_one_in_its_title(path):
     # It would be no fence, and its end would begin one.
     assert not re.findall(r"^```+[^`\n]+`.*$", path.read_text(encoding="utf-8"), re.M)
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_a_cell_that_is_not_folded_has_twelve_lines_at_most(path):
+    folded = ("hide", "remove", "parameters")
+    shown = [
+        [line for line in cell.source.splitlines() if line.strip()]
+        for cell in jupytext.read(path).cells
+        if cell.cell_type == "code" and not any(tag.startswith(folded) for tag in cell.metadata.get("tags", ()))
+    ]
+    assert [lines[0] for lines in shown if len(lines) > 12] == []
