@@ -1,89 +1,70 @@
 """Cards that a link to an item of the paper or an erratum shows: one file with what they say, from the built pages."""
 
+import copy
 import json
-import re
-from html import escape
+from functools import cache
 from pathlib import Path
+from urllib.parse import urljoin
 
-from book_claims import read_claims, read_errata
-from book_nodes import ROOT
+from book_nodes import fill
 from bs4 import BeautifulSoup
 
-ERRATA = "chapters/13_errata"
+CLAIMS, ERRATA = "book/claims.html", "chapters/13_errata.html"
 # A card is read, not used: it holds the corrected statement and nothing to press.
 LEFT_OUT = ".printed, .headerlink, .statement-foot, .statement-tabs, button, script, style, details, .index"
 
 
-def box_card(box):
-    """HTML of the card of a numbered item, from its box on the page."""
-    box = BeautifulSoup(str(box), "html.parser")
-    for part in box.select(LEFT_OUT):
-        part.decompose()
-    title, status, body = (box.select_one(name) for name in (".admonition-title", ".statement-status", "section"))
-    for tag in box.find_all(True):
+def contents(part, page):
+    """HTML inside a part of a page, for a card: without links and names, pictures from the book's root."""
+    part = copy.copy(part)
+    for left_out in part.select(LEFT_OUT):
+        left_out.decompose()
+    for tag in part.find_all(True):
+        tag.attrs.pop("id", None)
         if tag.name == "a":
             tag.unwrap()
+        elif tag.name == "img":
+            tag["src"] = urljoin(page, tag["src"])
+    return part.decode_contents().strip()
+
+
+def make_cards(out):
+    """The cards of the claim map's items and of the errata, by the addresses that links lead to."""
+    cards = {}
+
+    @cache
+    def read(page):
+        return BeautifulSoup((out / page).read_text(encoding="utf-8"), "html.parser")
+
+    # Where a page was not built, its items are no links.
+    for row in read(CLAIMS).select("table.claims tbody tr:has(td:first-child a)"):
+        item, statement, status, _ = row.select("td")
+        place = urljoin(CLAIMS, item.a["href"])
+        page, _, name = place.partition("#")
+        box = read(page).find(id=name)
+        if section := box.select_one("section"):
+            body = contents(section, page)
         else:
-            tag.attrs.pop("id", None)
-    head = escape(" ".join(title.get_text().split()))
-    return f'<p class="card-title">{head} {status or ""}</p>' + (body.decode_contents().strip() if body else "")
-
-
-def figure_card(entry, figure):
-    """HTML of the card of a figure or table: its picture, its status and what the paper says with it."""
-    shown = BeautifulSoup(str(figure.select_one("img, table")), "html.parser")
-    picture = shown.find("img")
-    if picture:
-        # From the root of the book; the script that shows the card knows where that is.
-        picture["src"] = picture["src"].removeprefix("../")
-    title = f"{escape(entry['item'])}, {escape(entry['title'])}"
-    status = f'<span class="statement-status">{entry["status"]}</span>'
-    return f'<p class="card-title">{title} {status}</p>{shown}<p>{in_html(entry["statement"])}</p>'
-
-
-def in_html(text):
-    """A line of Markdown with formulas as HTML that MathJax reads."""
-    # A citation by its key, as in jin2020provably.
-    text = re.sub(r"\{cite:\w\}`([a-z]+)(\d{4})\w*`", lambda key: f"{key[1].title()} et al. ({key[2]})", text)
-    pieces = re.split(r"\$([^$]+)\$", text)
-    return "".join(f'<span class="math">\\({escape(p)}\\)</span>' if k % 2 else escape(p) for k, p in enumerate(pieces))
-
-
-def erratum_card(entry):
-    """HTML of the card of an erratum."""
-    lines = "".join(
-        f"<dt>{name}</dt><dd>{in_html(str(entry[key]))}</dd>"
-        for name, key in (("Printed", "printed"), ("Meant", "meant"), ("Survives", "survives"))
-    )
-    title = f"Erratum {entry['number']}, {entry['kind']}: {escape(entry['title'])}"
-    return f'<p class="card-title">{title}</p><dl>{lines}</dl>'
+            shown = BeautifulSoup(str(box.select_one("img, table")), "html.parser")
+            body = contents(shown, page) + contents(statement, CLAIMS)
+        status = status.select_one(".claim-status").get_text()
+        cards[place] = fill("card.html", title=item.get_text().strip(), status=status, body=body)
+    for row in read(ERRATA).select("table.errata-all tbody tr"):
+        number, *parts = row.select("td")
+        place = number.a["href"]
+        title = read(ERRATA).find(id=place[1:]).parent.find(["h2", "h3"]).contents[0]
+        kind = number.select_one(".erratum-kind").get_text()
+        parts = zip(("Printed", "Meant", "Survives"), [contents(part, ERRATA) for part in parts])
+        cards[ERRATA + place] = fill("card.html", title=f"Erratum {title} ({kind})", parts=parts)
+    return cards
 
 
 def write_cards(app, exception):
-    """Gather the boxes of all pages, and the errata, in one script that a page loads when it is needed."""
-    if exception is not None or app.builder.name != "html":
-        return
-    out, cards = Path(app.outdir), {}
-    claims = read_claims(ROOT)
-    for page in sorted({entry["chapter"] for entry in claims}):
-        path = out / f"{page}.html"
-        if not path.is_file():
-            continue
-        soup = BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
-        for entry in claims:
-            anchor = entry.get("anchor", entry["label"])
-            box = soup.find(id=anchor) if entry["chapter"] == page else None
-            if box is None:
-                continue
-            if "anchor" in entry:
-                cards[f"{page}.html#{anchor}"] = figure_card(entry, box)
-            elif box.select_one(".admonition-title"):
-                cards[f"{page}.html#{anchor}"] = box_card(box)
-    if (out / f"{ERRATA}.html").is_file():
-        for entry in read_errata(ROOT):
-            cards[f"{ERRATA}.html#{entry['number'].lower()}"] = erratum_card(entry)
-    text = f"globalThis.CARDS = {json.dumps(cards, ensure_ascii=False)};\n"
-    (out / "_static" / "cards-data.js").write_text(text, encoding="utf-8")
+    """Gather the cards in one script that a page loads when it is needed."""
+    if exception is None and app.builder.name == "html":
+        out = Path(app.outdir)
+        text = f"globalThis.CARDS = {json.dumps(make_cards(out), ensure_ascii=False)};\n"
+        (out / "_static" / "cards-data.js").write_text(text, encoding="utf-8")
 
 
 def setup(app):

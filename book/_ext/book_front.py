@@ -3,15 +3,13 @@
 import hashlib
 import os
 from functools import cache
-from html import escape
 from pathlib import Path
 
 from book_claims import read_claims, read_errata
-from book_nodes import ROOT, raw
+from book_nodes import ROOT, fill, raw
 from docutils import nodes
 from docutils.parsers.rst import directives
 from notebook_texts import glued, named_figures, read_cells
-from rrl_book import repository_url
 from sphinx.errors import ExtensionError
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 
@@ -46,14 +44,10 @@ def find_value(name, root=ROOT):
         kinds = [entry[COUNTED[chapter][1]] for entry in COUNTED[chapter][0](root)]
         counts = {"all": len(kinds), "rest": sum(kind not in HEAVY for kind in kinds)}
         return counts.get(key, kinds.count(key))
-    if chapter:
-        numbers = glued(chapter_cells(root, chapter))
-        if key not in numbers:
-            raise ExtensionError(f"{chapter} has glued no {key!r}")
-        return numbers[key]
-    if key not in summary_numbers():
-        raise ExtensionError(f"rrl.book.summary has no number {key!r}")
-    return summary_numbers()[key]
+    numbers = glued(chapter_cells(root, chapter)) if chapter else summary_numbers()
+    if key not in numbers:
+        raise ExtensionError(f"{chapter or 'rrl.book.summary'} has no number {key!r}")
+    return numbers[key]
 
 
 def written(value, form):
@@ -101,63 +95,15 @@ class FoundFigure(SphinxDirective):
         return [raw('<figure class="found">'), image, raw("<figcaption>"), caption, raw("</figcaption></figure>")]
 
 
-# The repository
-
-
-class RepositoryRole(SphinxRole):
-    """Words that lead to this book's repository, where the build knows it."""
-
-    def run(self):
-        url = repository_url()
-        return [nodes.reference("", self.text, refuri=url) if url else nodes.Text(self.text)], []
-
-
 # Small charts
 
 
-def tag(name, text=None, **attributes):
-    """An element of SVG as text; attributes with an underscore are written with a hyphen."""
-    written_out = "".join(f' {key.rstrip("_").replace("_", "-")}="{value}"' for key, value in attributes.items())
-    return f"<{name}{written_out}/>" if text is None else f"<{name}{written_out}>{escape(text)}</{name}>"
-
-
-def bars(rows, width=220, step=21):
-    """Horizontal bars: rows of (label, value, text); the longest fills the chart."""
-    top, parts = max(value for _, value, _ in rows), []
-    # Room for the longest text beside the longest bar.
-    room = width - 96 - 9 * max(len(text) for _, _, text in rows)
-    for k, (label, value, text) in enumerate(rows):
-        y, length = 2 + k * step, max(2, round(room * value / top, 1))
-        parts.append(tag("text", label, x=82, y=y + 12, text_anchor="end"))
-        parts.append(tag("rect", class_=f"bar bar-{k}", x=88, y=y + 2, width=length, height=13, rx=2))
-        parts.append(tag("text", text, class_="value", x=92 + length, y=y + 12))
-    return parts, 2 + len(rows) * step
-
-
-def lines(rows, width=220, height=84):
-    """Curves over a common axis from 0 to 1: rows of (label, [y, ...], text), written at their ends."""
-    parts = [tag("path", class_="axis", d=f"M8 4V{height - 4}H{width - 62}")]
-    for k, (label, values, _) in enumerate(rows):
-        xs = [8 + (width - 76) * i / (len(values) - 1) for i in range(len(values))]
-        ys = [height - 6 - (height - 14) * value for value in values]
-        d = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in zip(xs, ys, strict=True))
-        parts.append(tag("path", class_=f"line line-{k}", d=d))
-        parts.append(tag("text", label, x=width - 64, y=round(ys[-1] + 4, 1)))
-    return parts, height
-
-
-def dots(rows, width=220):
-    """As many dots as the first row's value, in rows of twelve."""
-    count = round(rows[0][1])
-    parts = [tag("circle", class_="dot", cx=12 + 17 * (k % 12), cy=14 + 19 * (k // 12), r=5.5) for k in range(count)]
-    return parts, 8 + 19 * -(-count // 12)
-
-
-CHARTS = {"bars": bars, "lines": lines, "dots": dots}
-
-
 class ChartDirective(SphinxDirective):
-    """A small chart of computed numbers: ``{chart} bars``, then lines ``label | name:format``; ``alt`` says it."""
+    """A small chart of computed numbers: ``{chart} bars``, then lines ``label | name:format``; ``alt`` says it.
+
+    ``bars`` are as long as their numbers, the longest fills the chart; ``lines`` are lists of numbers from 0 to 1;
+    ``dots`` are as many as the number says.
+    """
 
     has_content = True
     required_arguments = 1
@@ -170,9 +116,7 @@ class ChartDirective(SphinxDirective):
             name, _, form = spec.strip().partition(":")
             value = find_value(name)
             rows.append((label.strip(), value, written(value, form) if form else ""))
-        parts, height = CHARTS[self.arguments[0]](rows)
-        svg = f'<svg class="chart" viewBox="0 0 220 {height}" role="img" aria-label="{escape(self.options["alt"])}">'
-        return [raw(svg + "".join(parts) + "</svg>")]
+        return [raw(fill("chart.html", kind=self.arguments[0], rows=rows, **self.options))]
 
 
 def name_start_page(app, env):
@@ -185,7 +129,6 @@ def setup(app):
     """Register everything with Sphinx."""
     app.add_role("found", FoundRole())
     app.add_directive("found-figure", FoundFigure)
-    app.add_role("rrl-repository", RepositoryRole())
     app.add_directive("chart", ChartDirective)
     app.add_css_file("front.css")
     app.connect("env-updated", name_start_page)

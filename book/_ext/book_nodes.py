@@ -38,9 +38,9 @@ def slug(text):
 TEMPLATES.filters |= {"short_title": short_title, "slug": slug}
 
 
-def fill(name, **data):
+def fill(template, /, **data):
     """Fill in a template of book/_templates; undefined names are errors."""
-    return TEMPLATES.get_template(name).render(data)
+    return TEMPLATES.get_template(template).render(data)
 
 
 class TemplateDirective(SphinxDirective):

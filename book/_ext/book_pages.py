@@ -4,12 +4,11 @@ import json
 import re
 import shlex
 import shutil
-from html import escape
 from pathlib import Path
 
 import yaml
 from book_claims import read_claims, read_errata
-from book_nodes import ROOT, joined, raw
+from book_nodes import ROOT, fill, joined, raw
 from docutils import nodes
 from notebook_texts import read_run
 from sphinx import addnodes
@@ -19,19 +18,6 @@ from sphinx.util import logging
 logger = logging.getLogger(__name__)
 # A result of the book, as prop-own-cells; an exercise may have the word in its name.
 OWN = re.compile(r"(?!ex-)[a-z]+-own-")
-INSTALL = """\
-# This notebook needs the package of its book (imported as rrl), and some need the records beside it.
-# In a clone of the repository: pip install -e ".[experiments,book]", then open the notebook there, in chapters/.
-# Without a clone: pip install "replicable-rl[experiments,book] @ git+{url}\""""
-ON_COLAB = """
-
-# On Colab this fetches both, in a few minutes.
-import sys
-
-if "google.colab" in sys.modules:
-    !git clone --quiet --depth 1 {url} /content/rrl
-    %cd /content/rrl/notebooks
-    %pip install --quiet "/content/rrl[experiments,book]\""""
 
 
 def repeat_command(name, record):
@@ -47,47 +33,15 @@ def repeat_command(name, record):
     return shlex.join(words)
 
 
-def in_words(run):
-    """HTML for what recorded runs of one folder say of themselves."""
-    parts = [f"{key} {escape(', '.join(run[key]))}" for key in ("data", "scale") if key in run]
-    parts += [f"seeds {escape(run['seeds'])}"] if "seeds" in run else []
-    changed = " (+: with changes not yet committed)" if any(commit.endswith("+") for commit in run["commits"]) else ""
-    parts += ["commit " + ", ".join(f"<code>{escape(commit)}</code>" for commit in run["commits"]) + changed]
-    hours = run.get("seconds", 0) / 3600
-    parts += [f"{hours:.1f} h by the clock" if hours >= 0.95 else f"{hours * 60:.0f} min by the clock"]
-    parts += [f"<code>{escape(run['command'])}</code>"] if "command" in run else []
-    return f"{run['count']} records in <code>{escape(run['folder'])}</code> ({', '.join(parts)})"
-
-
 def provenance(name, record, origin):
     """HTML of the folded lines below a figure, whose seeds and data files the run's journal has."""
     parameters = ", ".join(f"{key}={value!r}" for key, value in record.get("parameters", {}).items())
-    commit = record.get("commit")
-    changed = ", with changes not yet committed" if commit and commit.endswith("+") else ""
-    unknown = "not recorded" if origin is None else ""
-    origin = origin or {}
-    data = [*map(in_words, origin.get("runs", ()))]
-    data += [f"<code>{escape(file)}</code>" for file in origin.get("files", ())]
-    kinds = {"numpy": "of NumPy's generators", "shared": "of the shared randomness"}
-    seeds = [f"{kind}: {escape(origin[key])}" for key, kind in kinds.items() if key in origin]
-    rows = {
-        "Notebook": f"<code>notebooks/{escape(name)}.md</code>",
-        "Parameters": f"<code>{escape(parameters)}</code>" if parameters else f"scale {escape(record['scale'])}",
-        "Data": unknown or "; ".join(data) or "made by the notebook; no file was read",
-        "Seeds": unknown or "; ".join(seeds) or "none: nothing random was drawn",
-        "Commit": f"<code>{escape(commit.rstrip('+'))}</code>{changed}" if commit else "not recorded",
-        "Run": f"{record['seconds']:.0f} s for the notebook, {escape(record['finished'][:10])}, "
-        f"Python {escape(record['python'])}",
-        "Repeat": f"<code>{escape(repeat_command(name, record))}</code>",
-    }
-    lines = "".join(f"<dt>{key}</dt><dd>{value}</dd>" for key, value in rows.items())
-    kind = "rests on recorded runs" if "runs" in origin else f"{escape(record['scale'])} scale"
-    title = f"Provenance of this figure ({kind})"
-    return f'<details class="provenance"><summary>{title}</summary><dl>{lines}</dl></details>'
+    facts = {"parameters": parameters, "command": repeat_command(name, record), "known": origin is not None}
+    return fill("provenance.html", name=name, record=record, origin=origin or {}, **facts)
 
 
 def banner(name, record, recorded):
-    """The paragraph at the top of a chapter that ran at quick scale; it refers to the figures of recorded runs."""
+    """The paragraph on a chapter that ran at quick scale; it refers to the figures of recorded runs."""
     line = nodes.paragraph("", classes=["scale-banner"])
     line += nodes.Text(f"Computed in {record['seconds']:.0f} s on a laptop (quick scale). Full scale: ")
     line += nodes.literal("", f"make notebook NAME={name.split('_')[0]} SCALE=full")
@@ -101,9 +55,12 @@ def banner(name, record, recorded):
 
 
 class RunNotes(SphinxTransform):
-    """Put the banner below the title of a chapter, and its provenance below each figure."""
+    """Put its provenance below each figure, and at the end what a reader needs only to run a chapter.
 
-    default_priority = 400
+    That are the scale of this page, the parameters and the imports, which follow them.
+    """
+
+    default_priority = 430
 
     def apply(self):
         """Read the run's record and add what it says."""
@@ -119,9 +76,18 @@ class RunNotes(SphinxTransform):
             output.insert(output.index(figure) + 1, raw(provenance(name, record, origin)))
             if origin and "runs" in origin:
                 recorded += figure["names"][:1]
-        title = next(self.document.findall(nodes.title), None)
-        if record["scale"] == "quick" and title is not None:
-            title.parent.insert(title.parent.index(title) + 1, banner(name, record, recorded))
+        end = nodes.section("", nodes.title("", "Run this chapter yourself"), ids=["run-this-chapter-yourself"])
+        if record["scale"] == "quick":
+            end += banner(name, record, recorded)
+        cells = [cell for cell in self.document.findall(nodes.container) if cell.get("nb_element") == "cell_code"]
+        first = next(place for place, cell in enumerate(cells) if "tag_parameters" in cell["classes"])
+        imports = [c for c in cells[first + 1 : first + 2] if re.search(r"^(import|from) ", c.astext(), re.M)]
+        for cell in imports:
+            cell["prompt_show"] = cell["prompt_hide"] = "Imports and sizes"
+        for cell in [cells[first], *imports]:
+            cell.parent.remove(cell)
+            end += cell
+        next(self.document.findall(nodes.section)).append(end)
 
 
 def item_name(label, kind):
@@ -150,11 +116,11 @@ def say_what_to_install(app, exception):
     if exception is not None or app.builder.name != "html":
         return
     url = app.config.html_theme_options.get("repository_url", "")
-    source = (INSTALL + ON_COLAB * bool(url)).format(url=url or "URL, with the repository's address as URL")
     cell = {"cell_type": "code", "execution_count": None, "id": "install", "metadata": {}, "outputs": []}
+    cell["source"] = fill("install.py.txt", url=url)
     for path in (Path(app.outdir) / "_sources" / "chapters").glob("*.ipynb"):
         notebook = json.loads(path.read_text(encoding="utf-8"))
-        notebook["cells"].insert(0, cell | {"source": source})
+        notebook["cells"].insert(0, cell)
         path.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 

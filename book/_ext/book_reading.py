@@ -14,6 +14,7 @@ from sphinx_proof.nodes import proof_node
 
 WORDS_PER_MINUTE = 200
 SECONDS_PER_FIGURE = 30
+FOLDED = {"solution", "folded", "printed"}
 UNREAD = (nodes.literal_block, nodes.math, nodes.math_block, nodes.comment, nodes.raw, proof_node)
 
 
@@ -95,7 +96,7 @@ def is_check(node):
     return isinstance(node, ast.Assert) or call
 
 
-def receipt(source, hide_mode):
+def receipt(source):
     """The line under which a cell is folded: what its first comment or docstring says, and how many checks passed."""
     tree, first = ast.parse(source), source.lstrip().split("\n", 1)[0]
     documented = (ast.get_docstring(node) for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef))
@@ -114,43 +115,14 @@ class Depths(SphinxTransform):
         """Name the folded cells and fold the proofs."""
         for cell in self.document.findall(nodes.container):
             if cell.get("nb_element") == "cell_code" and cell.get("hide_mode"):
-                cell["prompt_show"] = cell["prompt_hide"] = receipt(cell.children[0].astext(), cell["hide_mode"])
+                cell["prompt_show"] = cell["prompt_hide"] = receipt(cell.children[0].astext())
         for proof in list(self.document.findall(proof_node)):
             place = proof.parent.index(proof)
             before = proof.parent[place - 1] if place else None
-            name = paper_name(before)
+            name = item_name(before["label"], before["realtype"]) if before and before.get("realtype") else ""
             proof.parent.insert(place + 1, raw("</details>"))
             title = f"Proof of {name}" if name else "Proof"
             proof.parent.insert(place, raw(f'<details class="fold fold-proofs"><summary>{title}</summary>'))
-
-
-class RunLast(SphinxTransform):
-    """Put what a reader needs only to run a chapter at its end: parameters, imports, the scale of this page."""
-
-    default_priority = 430
-
-    def apply(self):
-        """Gather the notebook's first cells and the line on its scale in a last section."""
-        cells = [cell for cell in self.document.findall(nodes.container) if cell.get("nb_element") == "cell_code"]
-        first = next((i for i, cell in enumerate(cells) if "tag_parameters" in cell["classes"]), None)
-        page = next(self.document.findall(nodes.section), None)
-        if first is None or page is None:
-            return
-        end = nodes.section("", nodes.title("", "Run this chapter yourself"), ids=["run-this-chapter-yourself"])
-        banner = [p for p in self.document.findall(nodes.paragraph) if "scale-banner" in p["classes"]]
-        # The imports follow the parameters.
-        imports = [c for c in cells[first + 1 : first + 2] if re.search(r"^(import|from) ", c.astext(), re.M)]
-        for node in [*banner, cells[first], *imports]:
-            node.parent.remove(node)
-            end += node
-        for cell in imports:
-            cell["prompt_show"] = cell["prompt_hide"] = "Imports and sizes"
-        page += end
-
-
-def paper_name(box):
-    """The paper's name of a numbered box, or nothing."""
-    return item_name(box["label"], box["realtype"]) if box is not None and box.get("realtype") else ""
 
 
 class Minutes(SphinxTransform):
@@ -159,16 +131,12 @@ class Minutes(SphinxTransform):
     default_priority = 420
 
     def apply(self):
-        """Count the words outside code, formulas and what is folded."""
+        """Count figures, and the words outside code, formulas and what is folded."""
         for facts in self.document.findall(nodes.paragraph):
             if "abstract-facts" not in facts["classes"]:
                 continue
-            words = figures = 0
-            for node in self.document.findall(lambda n: isinstance(n, nodes.Text | nodes.figure)):
-                if isinstance(node, nodes.figure):
-                    figures += 1
-                elif not hidden(node):
-                    words += len(node.split())
+            words = sum(len(text.split()) for text in read_texts(self.document))
+            figures = sum(1 for _ in self.document.findall(nodes.figure))
             minutes = round(words / WORDS_PER_MINUTE + figures * SECONDS_PER_FIGURE / 60)
             record = read_run(ROOT, self.env.docname)
             facts.insert(0, nodes.Text(f"{max(1, minutes)} minutes"))
@@ -176,17 +144,13 @@ class Minutes(SphinxTransform):
                 facts += nodes.Text(f" · computed in {record['seconds']:.0f} s")
 
 
-def hidden(node):
-    """Tell whether a text is code, a formula or folded away at the default depth."""
-    while node is not None:
-        if isinstance(node, UNREAD):
-            return True
-        if isinstance(node, nodes.container) and node.get("hide_mode") == "all":
-            return True
-        if isinstance(node, nodes.Element) and {"solution", "folded", "printed"} & set(node["classes"]):
-            return True
-        node = node.parent
-    return False
+def read_texts(node):
+    """The texts below a node that are no code and no formula, and not folded away at the default depth."""
+    if isinstance(node, nodes.Text):
+        yield node
+    elif not (isinstance(node, UNREAD) or node.get("hide_mode") == "all" or FOLDED & set(node["classes"])):
+        for child in node.children:
+            yield from read_texts(child)
 
 
 def number_by_chapter(app, env):
@@ -212,7 +176,6 @@ def setup(app):
     app.add_directive("printed", PrintedDirective)
     app.add_transform(Depths)
     app.add_transform(Minutes)
-    app.add_transform(RunLast)
     # The numbers are given in the same event, at the usual priority.
     app.connect("env-get-updated", number_by_chapter, priority=890)
     app.add_css_file("reading.css")

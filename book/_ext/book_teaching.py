@@ -1,12 +1,10 @@
 """The teaching guide's tables: goals, exercises and reading times from the chapters, and the decks."""
 
-import html
 import re
 
-from book_nodes import ROOT, TemplateDirective, raw
-from build_slides import find_decks, read_deck, slide_id
+from book_nodes import ROOT, TemplateDirective
+from build_slides import find_decks, read_deck
 from notebook_texts import read_cells
-from sphinx.util.docutils import SphinxRole
 from sphinx_external_toc.parsing import parse_toc_yaml
 
 GOALS = re.compile(r"^(?:After (?:this|it).*?can)\n\n((?:- .*\n(?:  .*\n)*)+)", re.M)
@@ -94,16 +92,6 @@ class ChaptersDirective(TemplateDirective):
         return {"chapters": rows}
 
 
-class SlideRole(SphinxRole):
-    """A link to the slide with this heading: {rrl-slide}`1_foundations: Lemma 2.1`."""
-
-    def run(self):
-        stem, _, heading = self.text.partition(": ")
-        address = "../" * self.env.docname.count("/") + f"slides/{stem}.html#{slide_id(heading)}"
-        # The page check finds a link that leads to no slide.
-        return [raw(f'<a href="{address}">{html.escape(heading.replace("$", ""))}</a>')], []
-
-
 class SlidesDirective(TemplateDirective):
     """The decks with their length, to show and to print."""
 
@@ -117,4 +105,3 @@ def setup(app):
     app.add_directive("rrl-goals", ChaptersDirective)
     app.add_directive("rrl-slides", SlidesDirective)
     app.add_directive("rrl-times", ChaptersDirective)
-    app.add_role("rrl-slide", SlideRole())

@@ -110,7 +110,5 @@ def setup(app):
     app.connect("autodoc-process-docstring", quote_fitted_names, priority=900)
     app.connect("missing-reference", resolve_public_name)
     app.add_css_file("book.css")
-    for name in ("api", "claims", "notation", "pages", "teaching", "records", "reading", "front"):
-        app.setup_extension(f"book_{name}")
-    for name in ("bibliography", "cards", "head"):
+    for name in "api claims notation pages teaching records reading front bibliography cards head".split():
         app.setup_extension(f"book_{name}")

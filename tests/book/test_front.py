@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 from check_pages import find_chromium, served
+from docutils.core import publish_doctree
 from notebook_texts import named_figures, read_cells
 from sphinx_external_toc.parsing import parse_toc_yaml
 
@@ -28,6 +29,7 @@ import book_cards  # noqa: E402
 import book_front  # noqa: E402
 import book_head  # noqa: E402
 import book_pages  # noqa: E402
+from book_nodes import fill  # noqa: E402
 
 SITE = Path(os.environ.get("BOOK_SITE", ROOT / "_build" / "html"))
 site = pytest.mark.skipif(
@@ -111,7 +113,11 @@ def test_numbers_and_figures_come_from_the_executed_chapters(chapter):
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("01_a/m", "01_a has glued no 'm'"), ("02_b/n", "02_b is not executed"), ("m", "has no number 'm'")],
+    [
+        ("01_a/m", "01_a has no number 'm'"),
+        ("02_b/n", "02_b is not executed"),
+        ("m", "summary has no number 'm'"),
+    ],
 )
 def test_what_is_not_there_stops_the_build(chapter, name, message):
     with pytest.raises(book_front.ExtensionError, match=message):
@@ -123,18 +129,22 @@ def test_exercises_are_no_results_of_the_book():
     assert not book_pages.OWN.match("thm-3-1")
 
 
+def chart_of(kind, *rows):
+    return fill("chart.html", kind=kind, rows=rows, alt="<")
+
+
 def test_charts_are_in_proportion():
-    parts, height = book_front.bars([("a", 8, "8"), ("b", 4, "4")])
-    widths = [float(width) for part in parts for width in re.findall(r'rect.* width="([\d.]+)"', part)]
-    assert widths[0] == pytest.approx(2 * widths[1], abs=0.2) and height == 44
+    chart = chart_of("bars", ("a < b", 8, "8"), ("b", 4, "4"))
+    widths = [float(width) for width in re.findall(r'<rect.* width="([\d.]+)"', chart)]
+    assert widths[0] == pytest.approx(2 * widths[1], abs=0.2) and 'viewBox="0 0 220 44"' in chart
+    assert 'aria-label="&lt;"' in chart and ">a &lt; b</text>" in chart
     # The longest text ends within the chart.
-    parts, _ = book_front.bars([("a", 34, "9 × 10³³")])
-    assert float(re.search(r'class="value" x="([\d.]+)"', parts[2])[1]) + 7 * len("9 × 10³³") <= 220
-    parts, _ = book_front.dots([("pairs", 36, "36")])
-    assert len(parts) == 36
-    path = book_front.lines([("x", [0.0, 1.0], "")])[0][1]
-    (_, low), (_, high) = re.findall(r"([\d.]+) ([\d.]+)", re.search(r' d="M([^"]+)"', path)[1].replace("L", " L "))
-    assert float(high) < float(low)
+    chart = chart_of("bars", ("a", 34, "9 × 10³³"))
+    assert float(re.search(r'class="value" x="([\d.]+)"', chart)[1]) + 7 * len("9 × 10³³") <= 220
+    assert chart_of("dots", ("pairs", 36, "36")).count("<circle") == 36
+    chart = chart_of("lines", ("x", [0.0, 1.0], ""))
+    (left, low), (right, high) = re.findall(r"([\d.]+) ([\d.]+)", re.search(r'line-0" d="([^"]+)"', chart)[1])
+    assert float(high) < float(low) and float(left) < float(right)
 
 
 def test_twenty_minutes_are_twenty_minutes():
@@ -299,19 +309,23 @@ def test_the_reference_documents_everything_public_once():
 
 
 @pytest.mark.parametrize(
-    ("text", "short"),
+    ("text", "described"),
     [
-        ("One. Two.", "One. Two."),
-        (
-            "A sentence that is rather long, so that it fills more than sixty signs. " * 3,
-            "A sentence that is rather long, so that it fills more than sixty signs.",
-        ),
-        ("word " * 60, "word " * 38 + "word…"),
+        ("Too few words. And $x$.", ""),
+        ("A share $x<1$ of pairs, no less & no more.", "A share of pairs, no less & no more."),
+        ("word " * 60, "word " * 39 + "word…"),
     ],
 )
-def test_descriptions_end_with_a_sentence_or_a_word(text, short):
-    found = book_head.shorten(text, 140 if "sentence" in text else 200)
-    assert found == short and len(found) <= 200
+def test_a_page_is_described_by_the_words_of_its_first_long_paragraph(text, described):
+    page = publish_doctree(re.sub(r"[$](.*?)[$]", r":math:`\1`", text))
+    assert book_head.describe(page) == described and len(described) <= book_head.LONGEST
+
+
+def test_an_abstract_describes_a_page_better_than_its_first_paragraph():
+    page = publish_doctree(
+        "This paragraph stands first on it.\n\n.. container:: abstract\n\n   What is asked and answered here?"
+    )
+    assert book_head.describe(page) == "What is asked and answered here?"
 
 
 def test_icons_are_found_by_class_and_by_number():
@@ -358,35 +372,55 @@ def test_labels_of_the_bibliography_can_be_read():
 # Cards
 
 
+ROW = (
+    '<tr><td><p><a href="../chapters/01_a.html{place}">{item}</a></p></td>'
+    '<td><p>Where <span class="math">\\(x&lt;1\\)</span>.</p></td>'
+    '<td><p><span class="claim-status">{status}</span> constant</p></td><td><p>chapter 1</p></td></tr>'
+)
+BUILT = {
+    "book/claims.html": '<table class="claims"><tbody>'
+    + ROW.format(place="#thm-1", item="Theorem 1 (a &lt; b)", status="holds corrected")
+    + ROW.format(place="#f", item="Figure 1 (c)", status="illustrated")
+    + "<tr><td>Lemma 1 (not built)</td></tr></tbody></table>",
+    "chapters/01_a.html": '<div id="thm-1"><p class="admonition-title">Theorem 1<a class="headerlink">#</a></p>'
+    '<section id="s"><p id="p">See <a href="x.html">this</a>.</p><div class="printed">Wrong.</div></section></div>'
+    '<figure id="f"><img alt="Rises." src="../_images/f.svg"/><p>Long.</p></figure>',
+    "chapters/13_errata.html": '<table class="errata-all"><tbody><tr><td><p><a href="#e9">E9</a></p>'
+    '<p><span class="erratum-kind">notation</span></p></td><td><p>a &lt; b</p></td><td><p>c</p></td><td><p>d</p></td>'
+    '</tr></tbody></table><section id="e9-t"><span id="e9"></span><h3>E9: t<a class="headerlink">#</a></h3></section>',
+}
+
+
 @pytest.fixture
-def card():
-    from bs4 import BeautifulSoup
-
-    text = (
-        '<div id="thm-1"><p class="admonition-title">Theorem 1<a class="headerlink">#</a></p>'
-        '<p><span class="statement-status">holds corrected</span></p>'
-        '<section id="s"><p id="p">See <a href="x.html">this</a>.</p><div class="printed">Wrong.</div></section></div>'
-    )
-    return book_cards.box_card(BeautifulSoup(text, "html.parser").div)
+def cards(tmp_path):
+    for name, text in BUILT.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    return book_cards.make_cards(tmp_path)
 
 
-def test_a_card_has_the_corrected_statement_and_nothing_to_press(card):
-    assert card.startswith('<p class="card-title">Theorem 1 <span class="statement-status">holds corrected</span></p>')
-    assert card.endswith("<p>See this.</p>")
-    entry = {"number": "E9", "kind": "notation", "title": "a < b", "printed": "$x<1$", "meant": "y", "survives": "z"}
-    shown = book_cards.erratum_card(entry | {"printed": "as in {cite:t}`jin2020provably`, $x<1$"})
-    assert "a &lt; b" in shown and 'Jin et al. (2020), <span class="math">\\(x&lt;1\\)</span>' in shown
+def test_a_card_has_the_corrected_statement_and_nothing_to_press(cards):
+    assert cards.keys() == {"chapters/01_a.html#thm-1", "chapters/01_a.html#f", "chapters/13_errata.html#e9"}
+    card = cards["chapters/01_a.html#thm-1"]
+    status = '<span class="statement-status holds-corrected">holds corrected</span>'
+    assert card.startswith(f'<p class="card-title">Theorem 1 (a &lt; b) {status}</p>')
+    assert card.strip().endswith("<p>See this.</p>")
 
 
-def test_a_card_of_a_figure_has_its_picture_from_the_root_and_its_status():
-    from bs4 import BeautifulSoup
+def test_a_card_of_a_figure_has_its_picture_from_the_root_and_its_statement(cards):
+    card = cards["chapters/01_a.html#f"]
+    assert '<img alt="Rises." src="_images/f.svg"/><p>Where <span class="math">\\(x&lt;1\\)</span>.</p>' in card
+    assert "Figure 1 (c) <span" in card and "Long" not in card
 
-    entry = {"item": "Figure 1", "title": "a < b", "status": "illustrated", "statement": "Where $x<1$."}
-    figure = '<figure id="f"><img alt="Rises." src="../_images/f.svg"/><p>Long.</p></figure>'
-    shown = BeautifulSoup(book_cards.figure_card(entry, BeautifulSoup(figure, "html.parser")), "html.parser")
-    assert shown.select_one(".card-title").get_text() == "Figure 1, a < b illustrated"
-    assert shown.img.attrs == {"alt": "Rises.", "src": "_images/f.svg"}
-    assert shown.select("p")[-1].get_text() == "Where \\(x<1\\)." and "Long" not in shown.get_text()
+
+def test_a_card_of_an_erratum_has_its_kind_and_its_row(cards):
+    card = cards["chapters/13_errata.html#e9"]
+    assert '<p class="card-title">Erratum E9: t (notation)</p>' in card
+    assert re.findall("<dt>(.*?)</dt><dd><p>(.*?)</p></dd>", card) == [
+        ("Printed", "a &lt; b"),
+        ("Meant", "c"),
+        ("Survives", "d"),
+    ]
 
 
 @site

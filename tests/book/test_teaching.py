@@ -385,11 +385,12 @@ def test_the_guide_states_the_rates_that_the_times_use():
 
 
 def test_the_guide_links_slides_that_there_are():
-    named = re.findall(r"\{rrl-slide\}`(\w+): ([^`]+)`", GUIDE)
-    assert len(named) >= 12
-    for stem, heading in named:
+    named = re.findall(r"\{rrl-slide\}`([^`]+) <(\w+)\.html#([\w-]+)>`", GUIDE)
+    assert len(named) == GUIDE.count("{rrl-slide}") >= 12
+    for heading, stem, anchor in named:
         slides = read_deck(ROOT / "slides" / f"{stem}.md")[1]
         assert sum(slide.startswith(f"## {heading}\n") for slide in slides) == 1, heading
+        assert anchor == build_slides.slide_id(heading)
 
 
 def test_the_guide_has_what_a_lecturer_looks_for():
