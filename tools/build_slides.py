@@ -4,7 +4,6 @@ Reveal.js comes from the package sphinx-revealjs and MathJax from sphinx-mathjax
 slides need neither Node.js nor a network.
 """
 
-import argparse
 import base64
 import html
 import itertools
@@ -17,6 +16,8 @@ from pathlib import Path
 
 import yaml
 from jinja2 import Environment
+from lxml import etree
+from lxml.builder import ElementMaker
 from markdown_it import MarkdownIt
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 from notebook_texts import glued, named_figures, put_numbers, read_cells
@@ -28,6 +29,7 @@ from run_notebooks import write_atomic
 ROOT = Path(__file__).resolve().parents[1]
 TEMPLATE, HANDOUT = ROOT / "slides" / "deck.html", ROOT / "slides" / "handout.html"
 MATHJAX_LICENCE = ROOT / "book" / "_static" / "mathjax" / "LICENSE"
+E = ElementMaker(namespace="http://www.w3.org/2000/svg")
 REVEAL_FILES = ("dist/reset.css", "dist/reveal.css", "dist/reveal.js", "plugin/notes/notes.js", "LICENSE")
 
 
@@ -109,27 +111,24 @@ def slide_id(heading):
 
 def crop(svg, part, parts):
     """One row of the panels of a figure by Matplotlib, with the legend above all and the labels below all."""
-    head = re.search(rb'<svg [^>]*\bviewBox="0 0 ([\d.]+) ([\d.]+)"[^>]*>', svg)
-    if head is None:
-        raise SlideError("is no SVG, of which a row could be shown")
-    width, height = map(float, head.groups())
-    patches = re.findall(rb'<g id="axes_\d+">\s*<g id="patch_\d+">\s*<path d="([^"]*)"', svg)
-    ends = [[float(y) for y in re.findall(rb"[ML] [\d.]+ ([\d.]+)", patch)] for patch in patches]
+    root = etree.fromstring(svg)
+    width, height = map(float, root.get("viewBox").split()[2:])
+    patches = root.xpath("//*[starts-with(@id, 'axes_')]/*[starts-with(@id, 'patch_')][1]/*/@d")
+    ends = [[float(y) for y in re.findall(r"[ML] [\d.]+ ([\d.]+)", patch)] for patch in patches]
     rows = sorted({(min(ys), max(ys)) for ys in ends})
     if len(rows) != parts:
-        raise SlideError(f"has {len(rows)} rows of panels, not {parts}")
+        raise SlideError(f"it has {len(rows)} rows of panels, not {parts}")
     between = [(above[1] + below[0]) / 2 for above, below in itertools.pairwise(rows)]
     # Before the first row stands its title, behind the last one the marks of its axis.
     cuts = [rows[0][0] - 20, *between, rows[-1][1] + 20]
-    y, bands = 0.0, b""
+    whole, y = E.g(*root, id="whole"), 0.0
+    root.append(E.defs(whole))
     for top, bottom in ((0, cuts[0]), (cuts[part - 1], cuts[part]), (cuts[-1], height)):
-        size = f'width="{width:g}" height="{bottom - top:g}" viewBox="0 {top:g} {width:g} {bottom - top:g}"'
-        bands += f'<svg y="{y:g}" {size}><use href="#whole"/></svg>'.encode()
+        size = {"y": f"{y:g}", "width": f"{width:g}", "height": f"{bottom - top:g}"}
+        root.append(E.svg(E.use(href="#whole"), size, viewBox=f"0 {top:g} {width:g} {bottom - top:g}"))
         y += bottom - top
-    size = f'width="{width:g}pt" height="{y:g}pt" viewBox="0 0 {width:g} {y:g}"'.encode()
-    start = re.sub(rb'(?:width|height|viewBox)="[^"]*"\s*', b"", head[0]).replace(b"<svg ", b"<svg " + size + b" ", 1)
-    whole = svg[head.end() : svg.rindex(b"</svg>")]
-    return svg[: head.start()] + start + b'<defs><g id="whole">' + whole + b"</g></defs>" + bands + b"</svg>"
+    root.attrib.update({"width": f"{width:g}pt", "height": f"{y:g}pt", "viewBox": f"0 0 {width:g} {y:g}"})
+    return etree.tostring(root)
 
 
 def find_figure(name, words, figures):
@@ -141,8 +140,8 @@ def find_figure(name, words, figures):
     if row := re.search(r"(\d)/(\d)", words):
         try:
             content = crop(content, *map(int, row.groups()))
-        except SlideError as error:
-            raise SlideError(f"the figure {name!r} {error}") from None
+        except (SlideError, etree.XMLSyntaxError) as error:
+            raise SlideError(f"a row of the figure {name!r}: {error}") from None
         file, alt = f"{name}-{row[1]}", f"Part {row[1]} of {row[2]}. {alt}"
     home = f"Chapter {number}" if number else "Start page"
     shown = {"file": f"{file}.{suffix}", "alt": alt, "page": f"{chapter}.html#{name}", "home": home, "origin": origin}
@@ -223,17 +222,14 @@ def build(root, target, site):
     return len(decks)
 
 
-def main(argv=None):
-    """Run the command line; return the exit status."""
-    argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args(argv)
+def main():
+    """Build the decks by themselves."""
     try:
         count = build(ROOT, ROOT / "_build" / "slides", "../html/")
     except SlideError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+        sys.exit(f"error: {error}")
     print(f"==> Done: {count} decks in _build/slides (add ?print-pdf to an address to print)")
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -117,18 +117,15 @@ def build(root, target, only=()):
 
 
 def main(argv=None):
-    """Run the command line; return the exit status."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("only", nargs="*", metavar="NAME", help="first letters of a chapter's name (default: all)")
-    args = parser.parse_args(argv)
     try:
-        made = build(ROOT, ROOT / "_build" / "student", args.only)
+        made = build(ROOT, ROOT / "_build" / "student", parser.parse_args(argv).only)
     except NotebookError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+        sys.exit(f"error: {error}")
     print(f"==> Done: {len(made)} chapters without solutions in _build/student; hand out the folder")
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -21,21 +21,21 @@ def find_autograder(root, name):
     folder = root / "_build" / "assignments" / "autograder"
     found = sorted(folder.glob("*.zip"))
     if not found:
-        raise ValueError(f"there is no autograder in {folder.relative_to(root)}; run 'make assignments' first")
+        sys.exit(f"error: there is no autograder in {folder.relative_to(root)}; run 'make assignments' first")
     named = [path for path in found if path.stem.startswith(name)]
     if len(named) != 1:
-        raise ValueError(f"{len(named)} assignments begin with {name!r}; there are: {', '.join(p.stem for p in found)}")
+        sys.exit(f"error: {len(named)} assignments begin with {name!r}; there are: {', '.join(p.stem for p in found)}")
     return named[0]
 
 
 def find_submissions(folder):
     """Notebooks and Otter's zip files at or below a folder."""
     if not folder.is_dir():
-        raise ValueError(f"there is no folder {folder}")
+        sys.exit(f"error: there is no folder {folder}")
     paths = [path for kind in ("*.ipynb", "*.zip") for path in folder.rglob(kind)]
     found = sorted(path for path in paths if not any(part.startswith(".") for part in path.relative_to(folder).parts))
     if not found:
-        raise ValueError(f"there is no .ipynb or .zip file in {folder}")
+        sys.exit(f"error: there is no .ipynb or .zip file in {folder}")
     return found
 
 
@@ -64,11 +64,7 @@ def main(argv=None):
     parser.add_argument("name", help="first letters of the assignment's name, as 1")
     parser.add_argument("folder", type=Path, help="of the submissions, .ipynb or .zip, in folders of any kind")
     args = parser.parse_args(argv)
-    try:
-        autograder, paths = find_autograder(ROOT, args.name), find_submissions(args.folder)
-    except ValueError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+    autograder, paths = find_autograder(ROOT, args.name), find_submissions(args.folder)
     rows, last = [], ["total", "possible", "error"]
     for count, path in enumerate(paths, 1):
         submission = path.relative_to(args.folder).as_posix()

@@ -77,10 +77,6 @@ NUMBER = """numbers => {
 }"""
 
 
-class PrintError(Exception):
-    """A site that cannot be printed, or whose print would lose something, said for the person at the terminal."""
-
-
 def list_pages(contents):
     """Return (part, name, title) of each page of a table of contents; the title is None where it gives none."""
     pages = [(None, contents["root"], None)]
@@ -104,7 +100,7 @@ def join_pages(site, pages):
     names = {f"{name}.html": anchor_of(name) for _, name, _ in pages}
     missing = [name for name in names if not (site / name).is_file()]
     if missing:
-        raise PrintError(f"the site lacks {', '.join(missing)}; run 'make book' first")
+        sys.exit(f"error: the site lacks {', '.join(missing)}; run 'make book' first")
     trees = {name: read_page((site / name).read_text(encoding="utf-8"))[0] for name in names}
     articles = {name: tree.find_class("bd-article")[0] for name, tree in trees.items()}
     taken, ids = set(), {}
@@ -213,7 +209,7 @@ def name_entries(pdf, headings):
     with pdf.open_outline() as outline:
         found = list(entries(outline.root))
         if len(found) != len(headings):
-            raise PrintError(f"the outline has {len(found)} entries, the pages have {len(headings)} headings")
+            sys.exit(f"error: the outline has {len(found)} entries, the pages have {len(headings)} headings")
         for entry, heading in zip(found, headings, strict=True):
             entry.title = heading
 
@@ -230,7 +226,7 @@ def print_pages(site, html, target, depth="all"):
         tab.set_default_timeout(PATIENCE)
         tab.emulate_media(media="print", color_scheme="light")
         if not tab.evaluate("'CSSMarginRule' in window"):
-            raise PrintError(f"Chromium {browser.version} cannot print running heads; install a newer one")
+            sys.exit(f"error: Chromium {browser.version} cannot print running heads; install a newer one")
         tab.route(origin + NAME, lambda route: route.fulfill(body=html, content_type="text/html; charset=utf-8"))
         tab.goto(origin + NAME, wait_until="load", timeout=PATIENCE)
         tab.evaluate("() => window.MathJax?.startup?.promise.then(() => document.fonts.ready).then(() => true)")
@@ -245,33 +241,26 @@ def print_pages(site, html, target, depth="all"):
         browser.close()
     pdf = pikepdf.open(io.BytesIO(printed))
     if destinations(pdf) != numbers:
-        raise PrintError("the page numbers in the contents moved the pages")
+        sys.exit("error: the page numbers in the contents moved the pages")
     name_entries(pdf, headings)
     pdf.save(target, object_stream_mode=pikepdf.ObjectStreamMode.generate)
     return lost
 
 
 def main(arguments=None):
-    """Compose the book from the site and print it; return the exit status."""
+    """Compose the book from the site and print it."""
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
     parser.add_argument("--depth", choices=DEPTHS, default="read", help="what is opened of what the site folds (read)")
     depth = parser.parse_args(arguments).depth
     site, target = ROOT / "_build" / "html", ROOT / "_build" / "book.pdf"
     beside = target.with_suffix(".part")
-    try:
-        if find_chromium() is None:
-            raise PrintError("printing needs Chromium; install it (Debian, Ubuntu: apt install chromium)")
-        lost = print_pages(site, compose(ROOT, site, depth), beside, depth)
-    except PrintError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    if lost:
-        print("\n".join(f"error: {text}" for text in lost), file=sys.stderr)
-        return 1
+    if find_chromium() is None:
+        sys.exit("error: printing needs Chromium; install it (Debian, Ubuntu: apt install chromium)")
+    if lost := print_pages(site, compose(ROOT, site, depth), beside, depth):
+        sys.exit("\n".join(f"error: {text}" for text in lost))
     beside.replace(target)
     print(f"==> Done: {target.relative_to(ROOT)} ({target.stat().st_size / 2**20:.1f} MB)")
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -124,12 +124,13 @@ def test_a_folder_of_submissions_becomes_one_table(tmp_path, monkeypatch, capsys
     monkeypatch.setattr(grade_submissions, "ROOT", tmp_path)
     name, folder = SOURCES[0].stem, tmp_path / "submissions"
     (folder / "ann").mkdir(parents=True)
-    assert grade_submissions.main(["1", str(folder)]) == 1
-    assert "there is no autograder in" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="error: there is no autograder in"):
+        grade_submissions.main(["1", str(folder)])
     made = build_assignments.assign(SOURCES[0], CONFIG, tmp_path / "_build" / "assignments")
-    assert grade_submissions.main(["1", str(folder)]) == grade_submissions.main(["2", str(folder)]) == 1
-    err = capsys.readouterr().err
-    assert "there is no .ipynb or .zip file in" in err and f"0 assignments begin with '2'; there are: {name}" in err
+    with pytest.raises(SystemExit, match=r"there is no \.ipynb or \.zip file in"):
+        grade_submissions.main(["1", str(folder)])
+    with pytest.raises(SystemExit, match=f"0 assignments begin with '2'; there are: {name}"):
+        grade_submissions.main(["2", str(folder)])
     shutil.copy(made["instructor"], folder / "ann" / "solved.ipynb")
     shutil.copy(made["student"] / f"{name}.ipynb", folder / "ben.ipynb")
     (folder / "cyd.ipynb").write_text('{"cells": [')

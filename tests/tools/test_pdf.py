@@ -204,18 +204,18 @@ def test_what_is_folded_or_cut_is_named(book, tmp_path):
     ]
 
 
-def test_faults_end_the_command_and_leave_no_new_pdf(book, monkeypatch, capsys):
+def test_faults_end_the_command_and_leave_no_new_pdf(book, monkeypatch):
     monkeypatch.setattr(print_book, "ROOT", book)
     target = book / "_build" / "book.pdf"
     target.write_text("the one before")
     monkeypatch.setattr(print_book, "print_pages", lambda site, html, target, depth: ["folded: unseen = 1"])
-    assert print_book.main([]) == 1
-    assert capsys.readouterr().err == "error: folded: unseen = 1\n"
+    with pytest.raises(SystemExit, match=r"^error: folded: unseen = 1$"):
+        print_book.main([])
     (book / "_build" / "html" / "book" / "c.html").rename(book / "c.html")
-    assert print_book.main([]) == 1
+    with pytest.raises(SystemExit, match=r"^error: the site lacks book/c\.html; run 'make book' first$"):
+        print_book.main([])
     (book / "c.html").rename(book / "_build" / "html" / "book" / "c.html")
-    assert capsys.readouterr().err == "error: the site lacks book/c.html; run 'make book' first\n"
     monkeypatch.setattr(print_book, "find_chromium", lambda: None)
-    assert print_book.main([]) == 1
-    assert "printing needs Chromium" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="printing needs Chromium"):
+        print_book.main([])
     assert target.read_text() == "the one before"
