@@ -22,24 +22,21 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def build(root, browser):
-    """Build and check; return the exit status."""
+    """Build and check; the site that there is stays where the new one has a fault."""
     chapters = {f"chapters/{path.stem}" for path in (root / "notebooks").glob("[!.]*.md")}
-    unlisted = sorted(chapters - set(parse_toc_yaml(root / "_toc.yml")))
-    if unlisted:
-        print(f"error: {', '.join(unlisted)}: a notebook, but no entry in _toc.yml", file=sys.stderr)
-        return 1
+    if unlisted := sorted(chapters - set(parse_toc_yaml(root / "_toc.yml"))):
+        sys.exit(f"error: {', '.join(unlisted)}: a notebook, but no entry in _toc.yml")
     site, stamp = root / "_build" / "html", root / "_build" / "book.json"
     sources = ("_config.yml", "_toc.yml", "index.md", "requirements.lock", "book", "rrl", "tools", "slides", "chapters")
     state = fingerprint(root, files_under(*(root / name for name in sources)), [browser])
     if (site / "index.html").is_file() and stamp.is_file() and json.loads(stamp.read_text())["inputs"] == state:
         print("The site is up to date: no page, notebook or setting changed")
-        return 0
+        return
     # A page that Sphinx does not read again cannot warn again, so each build starts afresh, beside the site there is.
     (root / "_build").mkdir(exist_ok=True)
     for left in (root / "_build").glob("next-*"):
         shutil.rmtree(left, ignore_errors=True)
-    beside = Path(tempfile.mkdtemp(prefix="next-", dir=root / "_build"))
-    started = time.monotonic()
+    beside, started = Path(tempfile.mkdtemp(prefix="next-", dir=root / "_build")), time.monotonic()
     print("Building the site with jupyter-book (a minute or more)", flush=True)
     # Not the script of that name: in a checkout that was moved it calls the interpreter of the old place.
     command = [sys.executable, "-c", "from jupyter_book.cli.main import main; main()", "build", ".", "-q"]
@@ -49,40 +46,31 @@ def build(root, browser):
     if os.name == "posix":
         options["preexec_fn"] = functools.partial(end_with_parent, signal.SIGKILL)
     if subprocess.run(command, cwd=root, **options).returncode:
-        print("error: jupyter-book found the problems above; the site before stays as it was", file=sys.stderr)
-        return 1
+        sys.exit("error: jupyter-book found the problems above; the site before stays as it was")
     made = beside / "_build" / "html"
     try:
         build_slides.build(root, made / "slides", "../")
     except build_slides.SlideError as error:
-        print(f"error: {error}; the site before stays as it was", file=sys.stderr)
-        return 1
+        sys.exit(f"error: {error}; the site before stays as it was")
     print(f"Checking the pages (site built in {time.monotonic() - started:.0f} s)", flush=True)
     if check_pages.check(made, browser):
-        print(f"error: the pages with faults are in {made.relative_to(root)}; the site before stays", file=sys.stderr)
-        return 1
+        sys.exit(f"error: the pages with faults are in {made.relative_to(root)}; the site before stays")
     stamp.unlink(missing_ok=True)
     if site.exists():
         site.replace(beside / "before")
     made.replace(site)
     write_atomic(stamp, json.dumps({"inputs": state}))
     shutil.rmtree(beside, ignore_errors=True)
-    return 0
-
-
-def main(argv=None):
-    """Run the command line; return the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--browser", choices=["auto", "required", "skip"], default="auto")
-    args = parser.parse_args(argv)
-    try:
-        with one_at_a_time(ROOT):
-            return build(ROOT, args.browser)
-    except KeyboardInterrupt:
-        print("stopped; the site before stays as it was", file=sys.stderr)
-        return 130
 
 
 if __name__ == "__main__":
     hear_stops()
-    sys.exit(main())
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--browser", choices=["auto", "required", "skip"], default="auto")
+    args = parser.parse_args()
+    try:
+        with one_at_a_time(ROOT):
+            build(ROOT, args.browser)
+    except KeyboardInterrupt:
+        print("stopped; the site before stays as it was", file=sys.stderr)
+        sys.exit(130)
