@@ -34,7 +34,7 @@ MODULES = (
     "lsvi_ucb/arguments lsvi_ucb/data lsvi_ucb/algorithm lsvi_ucb/publishing lsvi_ucb/result adaptive/rounding "
     "adaptive/ridge adaptive/lsvi theory/_formula theory/linear theory/rounding theory/lsvi theory/lsvi_ucb "
     "theory/sharper theory/bonus theory/lattice theory/uniform theory/stopping theory/exploration theory/exponents "
-    "pqn/targets pqn/agreement"
+    "pqn/targets pqn/actions pqn/agreement"
 ).split()
 # A module's tests are those of its name or of its folder, those of the interface, and these.
 MORE = {

@@ -14,7 +14,7 @@ import numpy as np
 
 from rrl.book.viewer import MANY, VERDICTS, encode_frames, frames_html
 from rrl.experiments.games.intervals import jackknife_interval
-from rrl.pqn.agreement import best_actions
+from rrl.pqn.actions import best_actions
 from rrl.pqn.decomposition import RULES, reasons
 
 if TYPE_CHECKING:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rrl._checks import as_flags, as_float64, check_choice, check_data_seed, check_non_negative
-
-if TYPE_CHECKING:
-    from typing import Any
+from rrl._checks import as_flags, as_float64
+from rrl.pqn.actions import action_gaps, best_actions, rounded_actions, tied
 
 __all__ = [
     "ActionAgreement",
@@ -132,131 +129,6 @@ def _kappa(observed, chance):
     room = 1 - chance
     certain = room < 1e-12
     return np.where(certain, np.nan, (observed - chance) / np.where(certain, 1, room))
-
-
-def _codes(q, grid_step):
-    """Q-values as comparable numbers: grid codes, or the values themselves for step 0."""
-    numbers, q = as_float64("q", q), np.asarray(q)
-    if not np.isfinite(numbers).all():
-        raise ValueError("q holds a value that is not finite")
-    check_non_negative(grid_step=grid_step)
-    q = q if q.dtype.kind == "f" else numbers
-    if not grid_step:
-        return q
-    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        codes = np.floor(q / q.dtype.type(grid_step) + q.dtype.type(0.5))
-    if not np.isfinite(codes).all():
-        raise ValueError(f"grid_step={grid_step!r} is too fine for q: a code overflows {q.dtype}")
-    return codes
-
-
-def best_actions(q: np.ndarray, grid_step: float = 0.0) -> np.ndarray:
-    """Which actions share the largest rounded Q-value.
-
-    Parameters
-    ----------
-    q : array of float, shape (..., A)
-        Unrounded Q-values.
-    grid_step : float
-        Step of the rounding grid; 0 for none.
-
-    Returns
-    -------
-    array of bool, shape (..., A)
-
-    Raises
-    ------
-    ValueError
-        If `q` holds no action or a value that is not finite, or `grid_step` is negative or too fine.
-
-    Examples
-    --------
-    >>> from rrl.pqn.agreement import best_actions
-    >>> best_actions([0.1, 0.15, -0.9], 0.4).tolist()
-    [True, True, False]
-    """
-    codes = _codes(q, grid_step)
-    if not codes.ndim or not codes.shape[-1]:
-        raise ValueError(f"q must have shape (..., at least 1 action), got {codes.shape}")
-    return codes == codes.max(-1, keepdims=True)
-
-
-def tied(q: np.ndarray, grid_step: float = 0.0) -> np.ndarray:
-    """Whether several actions share the largest rounded Q-value.
-
-    Parameters
-    ----------
-    q : array of float, shape (..., A)
-        Unrounded Q-values.
-    grid_step : float
-        Step of the rounding grid; 0 for none.
-
-    Returns
-    -------
-    array of bool, shape (...)
-        Its mean is the tie rate.
-
-    Examples
-    --------
-    >>> from rrl.pqn.agreement import tied
-    >>> tied([[0.1, 0.15, 0.9], [0.1, 0.15, -0.9]], 0.4).tolist()
-    [False, True]
-    """
-    return best_actions(q, grid_step).sum(-1) > 1
-
-
-def rounded_actions(q: np.ndarray, grid_step: float = 0.0, tie_break: str = "first", seed: int = 0) -> np.ndarray:
-    """Greedy actions of rounded Q-values under one of three tie-breaks.
-
-    Parameters
-    ----------
-    q : array of float, shape (R, N, A)
-        Unrounded Q-values of R runs in N states.
-    grid_step : float
-        Step of the grid; 0 for none.
-    tie_break : {"first", "shared", "independent"}
-        Lowest index; a random order of the actions in each state that all runs share; an order of
-        each run's own.
-    seed : int
-        Seeds the random orders.
-
-    Returns
-    -------
-    array of int, shape (R, N)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rrl.pqn.agreement import action_agreement, rounded_actions
-    >>> q = np.zeros((2, 1000, 3))
-    >>> for rule in ("first", "shared", "independent"):
-    ...     print(rule, action_agreement(rounded_actions(q, 0.4, rule)).mean)
-    first 1.0
-    shared 1.0
-    independent 0.334
-    """
-    best = best_actions(q, grid_step)
-    if best.ndim != 3:
-        raise ValueError(f"q must have shape (runs, states, actions), got {best.shape}")
-    check_choice("tie_break", tie_break, ("first", "shared", "independent"))
-    check_data_seed(seed)
-    if tie_break == "first":
-        return best.argmax(-1)
-    priority = np.random.default_rng(seed).random(best.shape if tie_break == "independent" else best.shape[1:])
-    return np.where(best, priority, -1).argmax(-1)
-
-
-def action_gaps(q: Any) -> Any:
-    """Largest minus second largest Q-value, shape (..., A) to (...).
-
-    Examples
-    --------
-    >>> from rrl.pqn.agreement import action_gaps
-    >>> action_gaps([[0.5, 2.0, 1.25]]).tolist()
-    [0.75]
-    """
-    top = np.sort(np.asarray(q), axis=-1)
-    return top[..., -1] - top[..., -2]
 
 
 def agreement_by_gap(actions: np.ndarray, q: np.ndarray, n_bins: int = 5) -> tuple:

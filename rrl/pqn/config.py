@@ -1,4 +1,4 @@
-"""Settings of a PQN run, and what a pool of environments has to offer."""
+"""Settings and random streams of a PQN run, and what a pool of environments has to offer."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from rrl._checks import (
     as_float64,
     check_bool,
     check_choice,
+    check_data_seed,
     check_fraction,
     check_integer,
     check_non_negative,
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 __all__ = ["PQNConfig", "Step", "VectorEnv"]
+
+#: The random streams of a run, in the order that their seeds come from.
+STREAMS = ("init", "explore", "shuffle", "ties", "env")
 
 
 class Step(NamedTuple):
@@ -45,13 +49,13 @@ class VectorEnv(Protocol):
     n_actions: int
     observation_shape: tuple
 
-    def reset(self, seeds: Any) -> None:
+    def reset(self, seeds: Any) -> Any:
         """Start every environment; seeds are 31-bit integers. Gives observations, uint8 or floats."""
 
-    def step(self, actions: Any) -> None:
+    def step(self, actions: Any) -> Any:
         """Take one action in every environment. Gives a `Step`."""
 
-    def state(self) -> None:
+    def state(self) -> Any:
         """All state as a dict of arrays, or None."""
 
     def load_state(self, state: Any) -> None:
@@ -160,3 +164,10 @@ class PQNConfig:
     def n_iterations(self) -> Any:
         """Number of whole iterations in `total_steps`."""
         return self.total_steps // (self.n_envs * self.n_steps)
+
+
+def run_generators(seed: Any) -> Any:
+    """The named generators of one run: children of one seed, none of which pads into another."""
+    check_data_seed(seed)
+    children = {name: np.random.SeedSequence(int(seed), spawn_key=(k,)) for k, name in enumerate(STREAMS)}
+    return {name: np.random.default_rng(child) for name, child in children.items()}

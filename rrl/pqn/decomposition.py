@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rrl.pqn.agreement import best_actions
+from rrl.pqn.actions import best_actions
 
 __all__ = ["RULES", "Reasons", "reasons"]
 

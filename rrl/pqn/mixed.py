@@ -14,10 +14,12 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["has_bfloat16", "laid_out", "pixels", "q_values", "usable"]
+__all__ = ["has_bfloat16", "kept_as", "laid_out", "pixels", "q_values", "usable"]
 
 
 @functools.cache
@@ -42,6 +44,19 @@ def usable(precision: Any, device: Any) -> Any:
     place = "this processor has no bfloat16 products" if device.type == "cpu" else f"bfloat16 is not for {device.type}"
     warnings.warn(f"{place}: float32 is used in place of {precision}", stacklevel=3)
     return "float32"
+
+
+def kept_as(dtype: Any, precision: Any) -> Any:
+    """The type in which the learner keeps observations of NumPy's `dtype`, such that it sees what the actor saw."""
+    import torch
+
+    if dtype == np.uint8 or dtype == np.bool_:
+        return torch.uint8
+    if dtype not in (np.float16, np.float32, np.float64):
+        raise TypeError(f"observations must be uint8 or floats, got {dtype}: let the pool give float32")
+    if precision != "float32":
+        raise ValueError(f"precision {precision!r} is for observations of uint8, got {dtype}: use 'float32'")
+    return torch.float32
 
 
 def pixels(observations: Any) -> Any:

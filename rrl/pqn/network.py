@@ -1,4 +1,4 @@
-"""The Q-network of PQN for many runs at once, and the rounding of its outputs (Section 6.2).
+"""The Q-network of PQN for many runs at once (Section 6.2).
 
 R runs share one architecture. Their parameters are the rows of one matrix, so that a whole batch of
 runs is initialised, clipped and optimised by a few array operations; a run's output depends on its
@@ -13,23 +13,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rrl._checks import as_float64
-from rrl._extras import missing
 from rrl.pqn import mixed
+from rrl.pqn._torch import require_torch
+from rrl.pqn.actions import greedy_actions, quantise
 
 if TYPE_CHECKING:
     from typing import Any
 
 __all__ = ["Architecture", "StackedQNetwork", "greedy_actions", "quantise"]
-
-
-def require_torch() -> Any:
-    """Import torch, or say which extra brings it."""
-    try:
-        import torch
-    except ImportError as error:
-        raise missing("experiments", "neural experiments need torch") from error
-    return torch
 
 
 @dataclass(frozen=True)
@@ -287,79 +278,3 @@ def _norm(x, p, name):
     torch = require_torch()
     x = torch.nn.functional.layer_norm(x, x.shape[2:])
     return torch.addcmul(p[f"{name}.shift"][:, None], x, p[f"{name}.scale"][:, None]).relu()
-
-
-def quantise(q: Any, step: float | np.ndarray) -> Any:
-    """Round Q-values to the nearest multiple of `step`, halves upwards.
-
-    Section 6.2 rounds outputs to a fixed grid that contains zero; every half-way value goes up, and
-    minus zero never comes out.
-
-    Parameters
-    ----------
-    q : ndarray or torch tensor
-        Q-values.
-    step : float or array that broadcasts against `q`
-        Distance of the grid points; entries of 0 leave the value as it is.
-
-    Returns
-    -------
-    Same type as `q`
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rrl.pqn import quantise
-    >>> quantise(np.array([-0.6, -0.2, 0.19, 0.2, 0.5]), 0.4).round(6).tolist()
-    [-0.4, 0.0, 0.0, 0.4, 0.4]
-    """
-    if hasattr(q, "detach"):
-        xp: Any = require_torch()
-    else:
-        # A whole number or a list is rounded in float64, an array of floats in its own type.
-        numbers, xp, q = as_float64("q", q), np, np.asarray(q)
-        q, step = q if q.dtype.kind == "f" else numbers, as_float64("step", step)
-        if not ((step >= 0) & np.isfinite(step)).all():
-            raise ValueError(f"step must be finite and >= 0, got {step}")
-        try:
-            np.broadcast_shapes(q.shape, step.shape)
-        except ValueError:
-            raise ValueError(f"step has shape {step.shape}, which does not broadcast to {q.shape} of q") from None
-    step = xp.asarray(step, dtype=q.dtype) if xp is np else xp.as_tensor(step, dtype=q.dtype, device=q.device)
-    rounding = step > 0
-    width = xp.where(rounding, step, xp.ones_like(step))
-    # + 0 turns a minus zero into zero.
-    with np.errstate(over="ignore", invalid="ignore"):
-        rounded = xp.where(rounding, xp.floor(q / width + 0.5) * width + 0.0, q)
-    if xp is np and not (np.isfinite(rounded) | ~np.isfinite(q)).all():
-        raise ValueError("step is too fine or too large for q: a rounded value overflows")
-    return rounded[()]
-
-
-def greedy_actions(q: Any, priority: Any = None) -> Any:
-    """Maximising actions, ties broken by `priority`, or by the lowest index.
-
-    Parameters
-    ----------
-    q : ndarray or torch tensor, shape (..., A)
-        Q-values, rounded or not.
-    priority : same kind, shape that broadcasts to `q`, optional
-        Among tied actions the one of largest priority (at least 0) wins.
-
-    Returns
-    -------
-    Integers of shape (...)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rrl.pqn import greedy_actions
-    >>> q = np.array([[0.4, 0.4, 0.0], [0.0, 0.4, 0.4]])
-    >>> greedy_actions(q).tolist(), greedy_actions(q, np.array([0.1, 0.2, 0.3])).tolist()
-    ([0, 1], [1, 2])
-    """
-    if priority is None:
-        return q.argmax(-1)
-    xp: Any = np if isinstance(q, np.ndarray) else require_torch()
-    best = q.max(-1, keepdims=True) if xp is np else q.amax(-1, keepdim=True)  # pyright: ignore[reportAttributeAccessIssue]
-    return xp.where(q == best, priority, -1.0).argmax(-1)

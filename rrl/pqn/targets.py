@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rrl._checks import as_flags, as_float64, check_bool, check_finite, check_fraction, check_sums
-from rrl.pqn.network import require_torch
+from rrl.pqn._torch import require_torch
 
 if TYPE_CHECKING:
     from typing import Any

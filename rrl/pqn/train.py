@@ -20,11 +20,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rrl._checks import check_data_seed
 from rrl._progress import progress_bar
 from rrl.pqn import mixed
+from rrl.pqn._torch import require_torch
+from rrl.pqn.actions import greedy_actions, quantise
+from rrl.pqn.config import run_generators
 from rrl.pqn.files import DamagedFile, load_tensors, save_tensors
-from rrl.pqn.network import Architecture, StackedQNetwork, greedy_actions, quantise, require_torch
+from rrl.pqn.network import Architecture, StackedQNetwork
+from rrl.pqn.optimizer import adamw_step, clip_norms
 from rrl.pqn.targets import linear_schedule, q_lambda_targets
 from rrl.randomness import shared_uniform
 
@@ -35,27 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Trainer", "train"]
 
-STREAMS = ("init", "explore", "shuffle", "ties", "env")
 PER_RUN = ("weight_decay", "grid_step", "round_acting", "round_targets", "round_loss", "tie_break")
-
-
-def run_generators(seed: Any) -> Any:
-    """The named generators of one run: children of one seed, none of which pads into another."""
-    check_data_seed(seed)
-    children = {name: np.random.SeedSequence(int(seed), spawn_key=(k,)) for k, name in enumerate(STREAMS)}
-    return {name: np.random.default_rng(child) for name, child in children.items()}
-
-
-def _kept_as(observations, precision):
-    """The dtype in which the learner keeps observations, such that it sees what the actor saw."""
-    torch, dtype = require_torch(), observations.dtype
-    if dtype == np.uint8 or dtype == np.bool_:
-        return torch.uint8
-    if dtype not in (np.float16, np.float32, np.float64):
-        raise TypeError(f"observations must be uint8 or floats, got {dtype}: let the pool give float32")
-    if precision != "float32":
-        raise ValueError(f"precision {precision!r} is for observations of uint8, got {dtype}: use 'float32'")
-    return torch.float32
 
 
 class Trainer:
@@ -140,7 +123,7 @@ class Trainer:
         self.games = [[] for _ in runs]
         self.curve = []
         self._observation = self._reset()
-        shape, kind = self.env.observation_shape, _kept_as(self._observation, c.precision)
+        shape, kind = self.env.observation_shape, mixed.kept_as(self._observation.dtype, c.precision)
         if precision == "bfloat16":
             channels, height, width = shape
             shape, kind = (height, width, channels), torch.bfloat16  # converted once for all epochs
@@ -213,13 +196,25 @@ class Trainer:
         return torch.from_numpy(actions).to(self.device), torch.from_numpy(seen).to(self.device), values, ties
 
     def iterate(self) -> None:
-        """One iteration: act, compute targets, update."""
-        torch, c, r, began = require_torch(), self.config, self.n_runs, time.process_time()
+        """One iteration: act, compute targets, learn."""
+        torch, c, began = require_torch(), self.config, time.process_time()
         actions, (rewards, ended, cut, valid), values, ties = self._act()
         if not values.isfinite().all():
             raise FloatingPointError(f"Q-values are not finite at step {self.step_count() + c.n_envs * c.n_steps}")
         targets = q_lambda_targets(rewards, values[1:], ended, cut, c.gamma, c.q_lambda, c.trace_through_ends)
-        flat = [x.transpose(0, 1).flatten(1) for x in (actions, torch.stack(targets), valid)]
+        losses = self._learn(actions, torch.stack(targets), valid)
+        self.iteration += 1
+        loss = losses.tolist()
+        if not all(map(math.isfinite, loss)):
+            raise FloatingPointError(f"loss is not finite at step {self.step_count()}: {loss}")
+        mean_q = values[:-1].mean((0, 2)).tolist()
+        self.seconds += time.process_time() - began
+        self.curve.append({"step": self.step_count(), "loss": loss, "mean_q": mean_q, "ties": ties.tolist()})
+
+    def _learn(self, *told):
+        """Pass over actions, targets and weights, time first, in minibatches; return the mean losses, shape (R,)."""
+        torch, c, r = require_torch(), self.config, self.n_runs
+        flat = [x.transpose(0, 1).flatten(1) for x in told]
         size = c.n_envs * c.n_steps
         rate = c.learning_rate * (1 - self.iteration / c.n_iterations if c.anneal_lr else 1)
         rows = torch.arange(r, device=self.device)[:, None]
@@ -231,13 +226,7 @@ class Trainer:
                 seen = [own.index_select(0, row) for own, row in zip(self._buffer, index)]
                 seen = seen if self.network.precision == "bfloat16" else torch.stack(seen)
                 total += self._update(seen, *(x[rows, index] for x in flat), rate)  # pyright: ignore[reportCallIssue]
-        self.iteration += 1
-        loss = (total / (c.epochs * c.n_minibatches)).tolist()
-        if not all(map(math.isfinite, loss)):
-            raise FloatingPointError(f"loss is not finite at step {self.step_count()}: {loss}")
-        mean_q = values[:-1].mean((0, 2)).tolist()
-        self.seconds += time.process_time() - began
-        self.curve.append({"step": self.step_count(), "loss": loss, "mean_q": mean_q, "ties": ties.tolist()})
+        return total / (c.epochs * c.n_minibatches)
 
     def _update(self, observations, actions, targets, weights, rate):
         """One gradient step of every run; return the losses, shape (R,)."""
@@ -253,17 +242,10 @@ class Trainer:
         losses = (weights * (targets - chosen) ** 2).sum(1) / weights.sum(1).clamp(min=1)
         (gradient,) = torch.autograd.grad(losses.sum(), theta)
         self.theta = theta.detach()
-        norm = gradient.norm(dim=1, keepdim=True)
-        gradient.mul_((c.max_grad_norm / (norm + 1e-6)).clamp(max=1))
         self.updates += 1
-        (b1, b2), (first, second) = c.adam_betas, self.moments
         decay = torch.tensor([k.weight_decay for k in self.configs], device=self.device)
-        self.theta.mul_(1 - rate * decay[:, None])
-        first.lerp_(gradient, 1 - b1)
-        second.mul_(b2).addcmul_(gradient, gradient, value=1 - b2)
-        correction = math.sqrt(1 - b2**self.updates)
-        root = second.sqrt().add_(c.adam_eps * correction)
-        self.theta.addcdiv_(first, root, value=-rate * correction / (1 - b1**self.updates))
+        clip_norms(gradient, c.max_grad_norm)
+        adamw_step(self.theta, self.moments, gradient, self.updates, rate, decay, c.adam_betas, c.adam_eps)
         return losses.detach()
 
     def save(self, path: Any) -> None:
