@@ -20,6 +20,13 @@ FETCHED_RELS = {"stylesheet", "icon", "preload", "prefetch", "modulepreload", "p
 THEME_HANDLERS = ("toggleFullScreen()", "window.print()")
 # MathJax marks what it cannot parse, and sets commands that it does not know in red.
 FORMULA_FAULTS = "merror[data-mjx-error], mjx-assistive-mml mtext[mathcolor=red]"
+FIND_FAULTS = """async faults => {
+  await window.MathJax?.startup?.promise;
+  const plain = document.querySelector('.math') && !document.querySelector('mjx-container');
+  const wrong = [...document.querySelectorAll(faults)].map(box => box.dataset.mjxError || box.textContent);
+  const told = [...new Set(wrong)].map(text => `formula error: ${text}`);
+  return plain ? [...told, 'the formulas were not typeset'] : told;
+}"""
 CHROMIUMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 CHROMIUMS += ("/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",)
 CHROMIUM_FLAGS = ["--disable-gpu", "--disable-quic"]
@@ -149,44 +156,26 @@ def check_in_browser(site, chromium, names):
     """Open the named pages in headless Chromium; return the faults."""
     from playwright.sync_api import Error, sync_playwright
 
-    faults = []
+    faults, name = [], ""
+
+    def report(what):
+        faults.append(f"{name}: {what}")
+
     with served(site) as origin, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=CHROMIUM_FLAGS, chromium_sandbox=False)
-        tab = browser.new_context().new_page()
-        name = ""
-
-        def report(what):
-            faults.append(f"{name}: {what}")
-
-        def guard(route):
-            address = route.request.url
-            if address.startswith((origin, "data:", "blob:")):
-                return route.continue_()
-            report(f"external request {address}")
-            return route.abort()
-
-        tab.route("**/*", guard)
+        tab, own = browser.new_page(), (origin, "data:", "blob:")
+        tab.on("request", lambda request: request.url.startswith(own) or report(f"external request {request.url}"))
+        tab.route(lambda address: not address.startswith(own), lambda route: route.abort())
         tab.on("pageerror", lambda error: report(f"script error: {error.message.splitlines()[0]}"))
         tab.on("console", lambda message: message.type == "error" and report(f"console error: {message.text}"))
         tab.on("response", lambda answer: answer.status >= 400 and report(f"{answer.status} for {answer.url}"))
-        for name in names:
-            if is_redirect(site / name):
-                continue
+        for name in (name for name in names if not is_redirect(site / name)):
             try:
                 tab.goto(origin + name, wait_until="load", timeout=60_000)
-                tab.evaluate("() => window.MathJax?.startup?.promise")
-                broken = tab.eval_on_selector_all(
-                    FORMULA_FAULTS, "all => all.map(e => e.dataset.mjxError || e.textContent)"
-                )
-                plain = tab.evaluate(
-                    "() => document.querySelectorAll('.math').length > 0 && !document.querySelector('mjx-container')"
-                )
+                for fault in tab.evaluate(FIND_FAULTS, FORMULA_FAULTS):
+                    report(fault)
             except Error as error:
                 report(str(error).splitlines()[0])
-                continue
-            faults += [f"{name}: formula error: {text}" for text in dict.fromkeys(broken)]
-            if plain:
-                report("the formulas were not typeset")
         browser.close()
     return faults
 

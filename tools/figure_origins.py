@@ -17,8 +17,8 @@ from IPython.core.inputtransformer2 import TransformerManager
 
 from rrl.experiments.provenance import clock_seconds, commit_text
 
-#: Methods that change their object although their result is used.
 AT_ONCE = {"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"}
+#: Methods that change their object although their result is used.
 CHANGING = {"append", "extend", "add", "update", "insert", "setdefault", "pop", "check"}
 
 
@@ -59,10 +59,9 @@ class Names:
         for statement in statements:
             self.changed |= {name for node in walk_outside_functions(statement) if (name := changed_name(node))}
             branches = [node for node in ast.walk(statement) if isinstance(node, ast.If | ast.Try)]
-            inside = {id(node) for branch in branches for node in ast.walk(branch)}
-            stored = [n for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
-            # What only a branch makes may be made or not.
-            unsure = {n.id for n in stored if id(n) in inside} - {n.id for n in stored if id(n) not in inside}
+            # What a branch makes may be made or not.
+            stored = [node for branch in branches for node in ast.walk(branch) if isinstance(node, ast.Name)]
+            unsure = {node.id for node in stored if isinstance(node.ctx, ast.Store)}
             self.read_code(compile(ast.Module([statement], []), "cell", "exec"), unsure)
 
     def read_code(self, code, unsure=frozenset()):
