@@ -85,7 +85,7 @@ def greedy_actions(q: Any, priority: Any = None) -> Any:
     ([0, 1], [1, 2])
     """
     if priority is None:
-        return q.argmax(-1)
+        return (q if hasattr(q, "argmax") else np.asarray(q)).argmax(-1)
     xp: Any = np if isinstance(q, np.ndarray) else require_torch()
     best = q.max(-1, keepdims=True) if xp is np else q.amax(-1, keepdim=True)  # pyright: ignore[reportAttributeAccessIssue]
     return xp.where(q == best, priority, -1.0).argmax(-1)

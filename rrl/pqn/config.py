@@ -62,6 +62,43 @@ class VectorEnv(Protocol):
         """Go on from what `state` gave."""
 
 
+def check_runs(runs: Any) -> list:
+    """Seeds and settings, as a list of pairs."""
+    runs = list(runs) if np.iterable(runs) else [runs]
+    if not runs or not all(isinstance(run, tuple | list) and isinstance(run[-1], PQNConfig) for run in runs):
+        raise ValueError(f"runs must be pairs of a seed and a PQNConfig, at least one, got {runs!r:.100}")
+    return runs
+
+
+def make_pool(make_env: Any, n: int) -> Any:
+    """The pool of `n` environments that a function makes."""
+    if not callable(make_env):
+        raise TypeError(f"make_env must be a function of the number of environments, got {make_env!r:.100}")
+    env = make_env(n)
+    needed = ("reset", "step", "n_actions", "observation_shape")
+    if lacking := [name for name in needed if not hasattr(env, name)]:
+        raise TypeError(f"make_env must make a VectorEnv, got {env!r:.100} without {', '.join(lacking)}")
+    return env
+
+
+def check_observation(observation: Any, n: int, shape: Any) -> Any:
+    """Observations of a pool of `n` environments."""
+    if not isinstance(observation, np.ndarray) or observation.shape != (n, *shape):
+        got = observation.shape if isinstance(observation, np.ndarray) else type(observation).__name__
+        raise ValueError(f"observations of the pool must be an array of shape {(n, *shape)}, got {got}")
+    return observation
+
+
+def check_step(step: Any, n: int, shape: Any) -> Any:
+    """The answer of a pool of `n` environments to a step."""
+    check_observation(step.observation, n, shape)
+    for name in ("reward", "ended", "cut", "valid", "score"):
+        if np.shape(getattr(step, name)) != (n,):
+            got = np.shape(getattr(step, name))
+            raise ValueError(f"{name} of the pool must have one entry an environment, shape ({n},), got shape {got}")
+    return step
+
+
 @dataclass(frozen=True)
 class PQNConfig:
     """Settings of one run; the defaults are Table 1 of the paper (no decay, no rounding).

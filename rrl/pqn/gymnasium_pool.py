@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rrl._checks import check_finite, check_integer, check_integers
+from rrl._checks import as_flags, as_float64, check_finite, check_integer, check_integers
 from rrl._extras import missing
 from rrl.pqn.atari import GameTracker
 from rrl.pqn.config import Step
@@ -19,6 +19,63 @@ __all__ = ["GymnasiumPool"]
 
 #: Integers up to this size are exact in float32.
 EXACT = 2**24
+
+
+def _told(value):
+    """What a value is, in words."""
+    if isinstance(value, str | dict | tuple | list) or value is None or not np.ndim(value):
+        return f"{value!r:.60}"
+    return f"{value.dtype} of shape {value.shape}"
+
+
+def _check_observation(seen, space):
+    try:
+        kept = np.asarray(seen)
+    except ValueError:
+        kept = np.empty(0, object)  # lists of several lengths
+    if kept.dtype.kind not in "biuf" or kept.shape != space.shape:
+        raise ValueError(
+            f"observations of the environment must be numbers of shape {space.shape}, as its observation_space says, "
+            f"got {_told(kept if kept.dtype.kind in 'biuf' else seen)}"
+        )
+    if not np.can_cast(kept.dtype, space.dtype, "same_kind"):
+        raise ValueError(
+            f"observations of the environment must be {space.dtype}, as its observation_space says, got {kept.dtype}"
+        )
+
+
+def _checking(make):
+    """Make an environment whose answers are checked before Gymnasium puts them into arrays."""
+    from gymnasium import Env, Wrapper
+
+    class Checking(Wrapper):
+        def reset(self, **given):
+            answer = super().reset(**given)
+            if not isinstance(answer, tuple) or len(answer) != 2:
+                raise ValueError(f"reset() of the environment must return (observation, info), got {_told(answer)}")
+            _check_observation(answer[0], self.observation_space)
+            return answer
+
+        def step(self, action):
+            answer: Any = super().step(action)
+            if not isinstance(answer, tuple) or len(answer) != 5:
+                raise ValueError(
+                    "step() of the environment must return (observation, reward, terminated, truncated, info), got "
+                    f"{_told(answer)}"
+                )
+            seen, reward, *ends, _ = answer
+            _check_observation(seen, self.observation_space)
+            if np.ndim(reward) or np.asarray(reward).dtype.kind not in "biuf":
+                raise ValueError(f"rewards of the environment must be numbers, got {_told(reward)}")
+            for name, end in zip(("terminated", "truncated"), ends):
+                if np.ndim(end) or end not in (False, True):
+                    raise ValueError(f"{name} of the environment must be True or False, got {_told(end)}")
+            return answer
+
+    environment = make()
+    if not isinstance(environment, Env):
+        raise TypeError(f"environment must make a gymnasium.Env, got {environment!r:.100}")
+    return Checking(environment)
 
 
 def _fits(space):
@@ -83,13 +140,14 @@ class GymnasiumPool:
                 f"{sorted(settings)} are settings of gymnasium.make, for an identifier: got {environment!r}"
             )
         self._pool: Any
-        if isinstance(environment, VectorEnv):
+        self._given = isinstance(environment, VectorEnv)
+        if self._given:
             self._pool = environment
         elif isinstance(environment, str) or callable(environment):
             make: Any = environment
             if isinstance(environment, str):
                 make = functools.partial(gymnasium.make, environment, **settings)
-            self._pool = SyncVectorEnv([make] * n, autoreset_mode=AutoresetMode.NEXT_STEP)
+            self._pool = SyncVectorEnv([functools.partial(_checking, make)] * n, autoreset_mode=AutoresetMode.NEXT_STEP)
         else:
             raise TypeError(
                 "environment must be an identifier, a function that makes an environment, or a vector environment, "
@@ -122,7 +180,8 @@ class GymnasiumPool:
         try:
             observations = self._pool.reset(seed=seeds)[0]
         except Exception as error:
-            error.add_note("GymnasiumPool gives each environment a seed of its own: reset(seed=list of integers)")
+            if self._given or isinstance(error, TypeError):
+                error.add_note("GymnasiumPool gives each environment a seed of its own: reset(seed=list of integers)")
             raise
         return self._checked(observations)
 
@@ -132,12 +191,22 @@ class GymnasiumPool:
         if self._tracker is None:
             raise RuntimeError("call reset() before step(): no episode is running")
         observations, rewards, terminated, truncated, _ = self._pool.step(actions + self._first)
-        rewards = np.asarray(rewards, dtype=np.float64)
+        rewards = as_float64("rewards of the environment", rewards)
         check_finite("rewards of the environment", rewards)
+        flags = (("terminated", terminated), ("truncated", truncated))
+        terminated, truncated = (as_flags(f"{name} of the environment", given) for name, given in flags)
+        for name, given in (("rewards", rewards), ("terminated", terminated), ("truncated", truncated)):
+            if given.shape != (self._n,):
+                raise ValueError(f"{name} of the environment must have shape ({self._n},), got {given.shape}")
         valid, score = self._tracker.step(rewards, terminated, truncated, np.zeros(self._n))
         return Step(self._checked(observations), rewards, terminated, truncated & ~terminated, valid, score)
 
     def _checked(self, observations):
+        if np.shape(observations) != (self._n, *self.observation_shape):
+            raise ValueError(
+                f"observations of the environment must have shape {(self._n, *self.observation_shape)}, got "
+                f"{np.shape(observations)}"
+            )
         # A copy: vector environments write into one array again and again.
         with np.errstate(over="ignore"):
             kept = np.array(observations, dtype=self._kind)

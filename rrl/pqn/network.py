@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rrl._checks import check_integer
 from rrl.pqn import mixed
 from rrl.pqn._torch import require_torch
 from rrl.pqn.actions import greedy_actions, quantise
@@ -111,11 +112,12 @@ class StackedQNetwork:
             raise ValueError(f"conv must be 'loop', 'patches' or 'grouped', got {conv!r}")
         if precision not in ("float32", "bfloat16"):
             raise ValueError(f"precision must be 'float32' or 'bfloat16', got {precision!r}")
+        check_integer(1, n_runs=n_runs, n_actions=n_actions)
         if precision == "bfloat16" and conv != "loop":
             raise ValueError(f"precision 'bfloat16' goes run after run: conv must be 'loop', got {conv!r}")
         self.n_runs, self.n_actions, self.conv, self.precision = n_runs, n_actions, conv, precision
         self.architecture = architecture or Architecture()
-        shape = tuple(observation_shape)
+        shape = self.observation_shape = tuple(observation_shape)
         if not shape or (self.architecture.convs and len(shape) != 3):
             raise ValueError(
                 f"observation_shape {observation_shape} is not (channels, height, width): use an architecture without "
@@ -170,6 +172,9 @@ class StackedQNetwork:
 
     def parameters(self, theta: Any) -> Any:
         """Name to tensor of shape (R, ...): views into the parameter matrix (R, P)."""
+        if not hasattr(theta, "split_with_sizes") or theta.ndim != 2 or theta.shape[1] != self.n_parameters:
+            got = f"{type(theta).__name__} of shape {np.shape(theta)}"
+            raise ValueError(f"theta must be a tensor of shape (runs, {self.n_parameters}), got {got}")
         parts = theta.split(self._sizes, dim=1)
         return {name: part.view(-1, *shape) for (name, shape), part in zip(self.shapes.items(), parts, strict=True)}
 
@@ -224,6 +229,10 @@ class StackedQNetwork:
             pairs = zip(rows, seen, strict=True)
             return torch.stack([mixed.q_values(row, own, self.architecture) for row, own in pairs])
         x = torch.as_tensor(observations, device=p["head.weight"].device)
+        runs = len(p["head.weight"])
+        if x.ndim < 3 or x.shape[0] != runs or x.shape[2:] != self.observation_shape:
+            expected = ", ".join(map(str, (runs, "B", *self.observation_shape)))
+            raise ValueError(f"observations must have shape ({expected}), a batch for each run, got {tuple(x.shape)}")
         if self.conv == "loop":
             rows = zip(*(part.unbind() for part in p.values()), strict=True)
             return torch.stack([self._one(dict(zip(p, row)), seen) for row, seen in zip(rows, x.unbind())])

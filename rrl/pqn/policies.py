@@ -54,7 +54,12 @@ def policy_actions(policies: Any, observations: Any) -> np.ndarray:
 
 
 def _actions(name, policy, observations):
-    actions = np.asarray(_decision(name, policy)(observations))
+    decide = _decision(name, policy)
+    try:
+        actions = np.asarray(decide(observations))
+    except Exception as error:
+        error.add_note(f"{name}, asked for its actions in observations of shape {np.shape(observations)}")
+        raise
     if actions.shape != (len(observations),) or actions.dtype.kind not in "iu":
         raise ValueError(
             f"{name} must give {len(observations)} integers, one action a state, got {actions.dtype} of shape "

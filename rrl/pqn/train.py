@@ -24,7 +24,7 @@ from rrl._progress import progress_bar
 from rrl.pqn import mixed
 from rrl.pqn._torch import require_torch
 from rrl.pqn.actions import greedy_actions, quantise
-from rrl.pqn.config import run_generators
+from rrl.pqn.config import check_observation, check_runs, check_step, make_pool, run_generators
 from rrl.pqn.files import DamagedFile, load_tensors, save_tensors
 from rrl.pqn.network import Architecture, StackedQNetwork
 from rrl.pqn.optimizer import adamw_step, clip_norms
@@ -100,6 +100,7 @@ class Trainer:
         shared_seed: int = 0,
     ) -> None:
         torch = require_torch()
+        runs = check_runs(runs)
         self.seeds, self.configs = [s for s, _ in runs], [c for _, c in runs]
         self.config = c = self.configs[0]
         for other in self.configs[1:]:
@@ -109,7 +110,7 @@ class Trainer:
         precision = mixed.usable(c.precision, self.device)
         self.precisions = [precision]
         self.generators = [run_generators(seed) for seed in self.seeds]
-        self.env = make_env(self.n_runs * c.n_envs)
+        self.env = make_pool(make_env, self.n_runs * c.n_envs)
         conv = conv or ("loop" if self.device.type == "cpu" else "patches")
         shape = (self.n_runs, self.env.observation_shape, self.env.n_actions, architecture or Architecture())
         self.network = StackedQNetwork(*shape, conv, precision)
@@ -137,7 +138,8 @@ class Trainer:
     def _reset(self):
         n = self.config.n_envs
         seeds = np.concatenate([g["env"].integers(2**31 - 1, size=n) for g in self.generators])
-        return self.env.reset(seeds).reshape(self.n_runs, n, *self.env.observation_shape)
+        observation = check_observation(self.env.reset(seeds), len(seeds), self.env.observation_shape)
+        return observation.reshape(self.n_runs, n, *self.env.observation_shape)
 
     def step_count(self) -> Any:
         """Environment steps done by each run."""
@@ -183,7 +185,7 @@ class Trainer:
             now = before + (t + 1) * e
             epsilon = linear_schedule(c.start_e, c.end_e, c.exploration_fraction * c.total_steps, now)
             actions[t] = np.where(chance[t] < epsilon, actions[t], greedy.cpu().numpy())
-            out = self.env.step(actions[t].ravel())
+            out = check_step(self.env.step(actions[t].ravel()), r * e, self.env.observation_shape)
             self._observation = out.observation.reshape(self._observation.shape)
             reward = np.sign(out.reward) if c.clip_rewards else out.reward
             for k, part in enumerate((reward, out.ended, out.cut, out.valid)):

@@ -255,3 +255,9 @@ def test_stable_baselines_own_algorithms():
     alone = [algorithms[1].predict(state, deterministic=True)[0] for state in STATES[:20]]
     assert actions.shape == (2, 200) and actions[1, :20].tolist() == alone
     np.testing.assert_array_equal(actions, policy_actions(algorithms, STATES))
+
+
+def test_a_policy_that_cannot_take_the_states_is_named():
+    with pytest.raises(ValueError, match="matmul") as raised:
+        policy_actions([lambda s: s[:, 0].astype(int), lambda s: s @ np.ones(4)], np.zeros((2, 3)))
+    assert raised.value.__notes__ == ["policies[1], asked for its actions in observations of shape (2, 3)"]

@@ -11,7 +11,7 @@ gymnasium = pytest.importorskip("gymnasium")
 
 from test_pqn import CONFIG, NET, Catch  # noqa: E402
 
-from rrl.pqn import Architecture, GymnasiumPool, PQNConfig, StackedQNetwork, Trainer, train  # noqa: E402
+from rrl.pqn import Architecture, GymnasiumPool, PQNConfig, StackedQNetwork, Step, Trainer, train  # noqa: E402
 
 MLP = Architecture(convs=(), dense=(16,), scale=1.0)
 RUNS = [(3, CONFIG), (4, dataclasses.replace(CONFIG, grid_step=0.4))]
@@ -250,3 +250,141 @@ def test_without_gymnasium(monkeypatch):
     monkeypatch.setitem(sys.modules, "gymnasium", None)
     with pytest.raises(ImportError, match=r"GymnasiumPool needs Gymnasium.*-rl\[experiments\]"):
         GymnasiumPool("CartPole-v1", 1)
+
+
+# Answers of an environment that are none --------------------------------------------------------
+
+
+class Odd(gymnasium.Env):
+    """An environment of three numbers and two actions, of whose answers one is replaced."""
+
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self, space, **odd):
+        self.observation_space, self.odd = space, odd
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return self.odd.get("reset", (np.zeros(3, np.float32), {}))
+
+    def step(self, action):
+        usual = {"seen": np.zeros(3, np.float32), "reward": 1.0, "terminated": False, "truncated": False}
+        return self.odd.get("step", (*(usual | {k: v for k, v in self.odd.items() if k in usual}).values(), {}))
+
+
+BOX = gymnasium.spaces.Box(-1, 1, (3,), np.float32)
+SHAPE = r"observations of the environment must be numbers of shape \(3,\), as its observation_space says, got "
+
+
+@pytest.mark.parametrize(
+    ("odd", "words"),
+    [
+        ({"reset": (np.zeros(4, np.float32), {})}, SHAPE + r"float32 of shape \(4,\)"),
+        (
+            {"reset": np.zeros(2)},
+            r"reset\(\) of the environment must return \(observation, info\), got float64 of shape",
+        ),
+        ({"seen": np.zeros((3, 1))}, SHAPE + r"float64 of shape \(3, 1\)"),
+        ({"seen": None}, SHAPE + "None"),
+        ({"seen": "abc"}, SHAPE + "'abc'"),
+        ({"seen": {"camera": 1}}, SHAPE + "{'camera': 1}"),
+        ({"seen": [1, [2], 3]}, SHAPE + r"\[1, \[2\], 3\]"),
+        (
+            {"step": (np.zeros(3), 1.0, False, {})},
+            r"step\(\) of the environment must return \(observation, reward, termin",
+        ),
+        ({"reward": None}, "rewards of the environment must be numbers, got None"),
+        ({"reward": np.ones(2)}, r"rewards of the environment must be numbers, got float64 of shape \(2,\)"),
+        ({"reward": "a"}, "rewards of the environment must be numbers, got 'a'"),
+        ({"terminated": "no"}, "terminated of the environment must be True or False, got 'no'"),
+        ({"terminated": None}, "terminated of the environment must be True or False, got None"),
+        (
+            {"truncated": np.array([True, False])},
+            r"truncated of the environment must be True or False, got bool of shape",
+        ),
+        ({"truncated": 0.5}, "truncated of the environment must be True or False, got 0.5"),
+    ],
+)
+def test_an_answer_that_is_none_is_named_with_what_was_expected(odd, words):
+    pool = GymnasiumPool(lambda: Odd(BOX, **odd), 2)
+    with pytest.raises(ValueError, match=words):
+        pool.reset(np.array([0, 1]))
+        pool.step(np.array([0, 1]))
+
+
+def test_digits_that_the_space_does_not_hold_are_no_observation():
+    space = gymnasium.spaces.Box(0, 5, (3,), np.int32)
+    with pytest.raises(ValueError, match=r"observations of the environment must be int32, .* got float64"):
+        GymnasiumPool(lambda: Odd(space, reset=(np.full(3, 0.5), {})), 2).reset(np.array([0, 1]))
+    with pytest.raises(TypeError, match=r"environment must make a gymnasium\.Env, got 3"):
+        GymnasiumPool(lambda: 3, 2)
+
+
+@pytest.mark.parametrize(
+    ("replaced", "words"),
+    [
+        ({"observation": np.zeros((3, 2), np.float32)}, r"observations of the pool must be .* \(2, 3\), got \(3, 2\)"),
+        ({"observation": [[0.0] * 3] * 2}, r"observations of the pool must be an array of shape \(2, 3\), got list"),
+        (
+            {"reward": np.zeros(3)},
+            r"reward of the pool must have one entry an environment, shape \(2,\), got shape \(3,\)",
+        ),
+        ({"ended": False}, r"ended of the pool must have one entry an environment, shape \(2,\), got shape \(\)"),
+        ({"cut": np.zeros((2, 1))}, "cut of the pool must have one entry an environment"),
+        ({"score": None}, "score of the pool must have one entry an environment"),
+    ],
+)
+def test_a_pool_of_one_s_own_is_asked_for_what_the_learner_takes(replaced, words):
+    """Two environments of three numbers: the transposed array would have been taken row by row, and learnt from."""
+
+    class Pool:
+        n_actions, observation_shape = 2, (3,)
+
+        def __init__(self, n):
+            self.answer = Step(np.zeros((n, 3), np.float32), *np.zeros((3, n)), np.ones(n, bool), np.full(n, np.nan))
+
+        def reset(self, seeds):
+            return self.answer.observation
+
+        def step(self, actions):
+            return self.answer._replace(**replaced)
+
+    config = dataclasses.replace(CONFIG, n_envs=2)
+    trainer = Trainer([(0, config)], Pool, architecture=MLP)
+    with pytest.raises(ValueError, match=words):
+        trainer.iterate()
+    if "observation" in replaced:
+        Pool.reset = lambda pool, seeds: replaced["observation"]
+        with pytest.raises(ValueError, match=words):
+            Trainer([(0, config)], Pool, architecture=MLP)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        (([], Catch), ValueError, "runs must be pairs of a seed and a PQNConfig, at least one, got"),
+        ((3, Catch), ValueError, "runs must be pairs of a seed and a PQNConfig, at least one, got"),
+        (([(0, {})], Catch), ValueError, "runs must be pairs of a seed and a PQNConfig, at least one, got"),
+        (([(0, CONFIG)], "CartPole-v1"), TypeError, "make_env must be a function of the number of environments, got"),
+        (([(0, CONFIG)], lambda n: n), TypeError, "must make a VectorEnv, got 4 without reset, step, n_actions, obs"),
+    ],
+)
+def test_what_cannot_be_trained_is_refused_by_name(arguments, error, words):
+    with pytest.raises(error, match=words):
+        Trainer(*arguments, architecture=MLP)
+
+
+@pytest.mark.parametrize("conv", ["loop", "patches", "grouped"])
+def test_a_network_names_the_shape_that_it_takes(conv):
+    """With one run after the other, a batch for a run too many or too few was cut without a word."""
+    network = StackedQNetwork(2, (3,), 2, MLP, conv)
+    theta = network.initial([np.random.default_rng(0)] * 2)
+    assert tuple(network(theta, np.zeros((2, 5, 3))).shape) == (2, 5, 2)
+    for shape in ((2, 5, 4), (5, 3), (3, 5, 3), (1, 5, 3)):
+        with pytest.raises(ValueError, match=r"observations must have shape \(2, B, 3\), a batch for each run, got"):
+            network(theta, np.zeros(shape))
+    for wrong in (theta[:, :-1], theta[0], theta.numpy()):
+        with pytest.raises(ValueError, match=rf"theta must be a tensor of shape \(runs, {network.n_parameters}\), got"):
+            network(wrong, np.zeros((2, 5, 3)))
+    with pytest.raises(ValueError, match="n_runs must be an integer >= 1, got 0"):
+        StackedQNetwork(0, (3,), 2, MLP)

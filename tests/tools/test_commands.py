@@ -122,7 +122,6 @@ def clone(tmp_path_factory):
     (folder / "book" / "results").symlink_to(ROOT / "book" / "results")
     place = folder / ".venv" / "bin"
     script(place / "python", f'test "$2" != pip || exit 1\nexec "{sys.executable}" "$@"')
-    script(place / "rrl", f'exec "{sys.executable}" -m rrl "$@"')
     ready = folder / ".venv" / ".ready"
     ready.touch()
     os.utime(ready, (time.time() + 60,) * 2)
