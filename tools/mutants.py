@@ -33,8 +33,8 @@ MODULES = (
     "tabular features fitted_q replicability certify law pilot choosing mdp/definition mdp/linear_mdp mdp/counts "
     "lsvi_ucb/arguments lsvi_ucb/data lsvi_ucb/algorithm lsvi_ucb/publishing lsvi_ucb/result adaptive/rounding "
     "adaptive/ridge adaptive/lsvi theory/_formula theory/linear theory/rounding theory/lsvi theory/lsvi_ucb "
-    "theory/sharper theory/bonus theory/lattice theory/uniform theory/stopping theory/exploration theory/exponents "
-    "pqn/targets pqn/actions pqn/agreement"
+    "theory/ucb_lemmas theory/sharper theory/sharper_moments theory/bonus theory/lattice theory/uniform "
+    "theory/stopping theory/exploration theory/exponents pqn/targets pqn/actions pqn/agreement"
 ).split()
 # A module's tests are those of its name or of its folder, those of the interface, and these.
 MORE = {
