@@ -189,15 +189,18 @@ def r_lsvi(
     with np.errstate(over="ignore", invalid="ignore"):
         gram = (design * (counts / total)[:, None]).T @ design
     check_sums(features=gram)
+    # Line 2: V_{H+1} = 0, as its weights are.
     weights, plain = (np.zeros((H + 1, design.shape[1])) for _ in range(2))
     codes: Any = None if bin_width is None else np.zeros((H, design.shape[1]), dtype=np.int64)
     share = 0.0
-    for h in reversed(range(H)):
-
+    for h in reversed(range(H)):  # line 3
+        # Lines 6 and 7 of stage h + 1.
         def value(phi, later=weights[h + 1]):
             return np.clip(linear_values(phi, later).max(axis=-1), 0, H)
 
+        # Line 4: ceil(nu M) samples of each core pair, labelled r + V_{h+1}(s').
         moment = design.T @ (model.label_sums(h, counts, value, rng) / total)
+        # Line 5: Algorithm 2 (erratum E1), under a key of the stage's own (erratum E2).
         plain[h], noise = solve_ridge(gram, moment, penalty)
         weights[h] = plain[h]
         if bin_width is not None:
@@ -206,6 +209,7 @@ def r_lsvi(
             weights[h], codes[h] = rounded.values, rounded.codes
             share = max(share, (noise / bin_width).max())
     warn_of_loose_codes(share)
+    # Line 9.
     policy = None
     if model.features is not None:
         policy = np.stack([greedy_actions(linear_values(model.features, w)) for w in weights[:-1]])

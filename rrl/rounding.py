@@ -92,9 +92,11 @@ def hypergrid_round(
     check_key(key)
     start, end = (0.0, None) if bounds is None else check_bounds(bounds, a)
 
+    # Line 1.
     offsets = shared_uniform(shared_seed, ("hypergrid", key), a.shape)
     offsets *= width
     check_fine(a, start, offsets, width)
+    # Lines 2 and 3, a part that fits the cache at a time.
     values, codes = np.empty(a.shape), np.empty(a.shape, dtype=np.int64)
     flat = [array.reshape(-1) for array in (a, offsets, values, codes)]
     widths = None if np.ndim(width) == 0 else width.reshape(-1)
@@ -107,7 +109,7 @@ def hypergrid_round(
         if not np.isfinite(middles).all():
             raise ValueError(f"bin_width={bin_width!r} is too large: the midpoint of a cell overflows float64")
         numbers[:] = cells
-    # Indexing with an empty tuple makes a number of an array without dimensions.
+    # Line 4. Indexing with an empty tuple makes a number of an array without dimensions.
     return Rounded(values[()], codes[()], offsets[()], width)
 
 
