@@ -5,6 +5,7 @@ import io
 import json
 import sys
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -78,35 +79,31 @@ NUMBER = """numbers => {
 
 
 def list_pages(contents):
-    """Return (part, name, title) of each page of a table of contents; the title is None where it gives none."""
-    pages = [(None, contents["root"], None)]
+    """The pages of a table of contents: part, file, title (None where it gives none), and id in the printed book."""
+    found = [(None, {"file": contents["root"]})]
     for part in contents.get("parts", []):
         for entry in part["chapters"]:
-            below = [(part["caption"], page["file"], page.get("title")) for page in entry.get("sections", [])]
-            pages += [(part["caption"], entry["file"], entry.get("title")), *below]
-    return pages
-
-
-def anchor_of(name):
-    """Id of a page in the printed book."""
-    return "page-" + name.replace("/", "-")
+            found += [(part["caption"], page) for page in (entry, *entry.get("sections", []))]
+    return [
+        {"part": part, "file": page["file"], "title": page.get("title"), "id": f"page-{page['file'].replace('/', '-')}"}
+        for part, page in found
+    ]
 
 
 def join_pages(site, pages):
-    """Read the pages of a site; return the style sheets and scripts they need, and [(title, section), ...].
+    """Read the pages of a site, note title and section of each, and return the style sheets and scripts they need.
 
     Ids stay as they are, as scripts and styles name them, except where a page before has the same one.
     """
-    names = {f"{name}.html": anchor_of(name) for _, name, _ in pages}
-    missing = [name for name in names if not (site / name).is_file()]
-    if missing:
+    names = {f"{page['file']}.html": page for page in pages}
+    if missing := [name for name in names if not (site / name).is_file()]:
         sys.exit(f"error: the site lacks {', '.join(missing)}; run 'make book' first")
     trees = {name: read_page((site / name).read_text(encoding="utf-8"))[0] for name in names}
-    articles = {name: tree.find_class("bd-article")[0] for name, tree in trees.items()}
     taken, ids = set(), {}
-    for name, article in articles.items():
-        own = set(article.xpath(".//@id"))
-        ids[name] = {old: f"{names[name]}--{old}" if old in taken else old for old in own}
+    for name, page in names.items():
+        page["section"] = trees[name].find_class("bd-article")[0]
+        own = set(page["section"].xpath(".//@id"))
+        ids[name] = {old: f"{page['id']}--{old}" if old in taken else old for old in own}
         taken |= own
 
     def printed(link):
@@ -114,42 +111,42 @@ def join_pages(site, pages):
         path, _, anchor = unquote(link).removeprefix(SITE).partition("#")
         if not link.startswith(SITE):
             return link
-        return f"#{ids[path].get(anchor, names[path])}" if path in names else f"/{link.removeprefix(SITE)}"
+        return f"#{ids[path].get(anchor, names[path]['id'])}" if path in names else f"/{link.removeprefix(SITE)}"
 
-    head, result = {}, []
-    for (here, article), (_, _, title) in zip(articles.items(), pages, strict=True):
-        trees[here].rewrite_links(printed, base_href=SITE + here)
-        for tag in trees[here].xpath("//head/link[@rel='stylesheet'] | //head/script"):
+    head = {}
+    for name, page in names.items():
+        tree, section = trees[name], page["section"]
+        tree.rewrite_links(printed, base_href=SITE + name)
+        for tag in tree.xpath("//head/link[@rel='stylesheet'] | //head/script"):
             text = tostring(tag, encoding="unicode", with_tail=False)
             if tag.tag == "link" or "mathjax" in text.lower():
                 head[text] = None
-        for tag in [*article.iter("button"), *article.find_class("headerlink")]:
+        for tag in [*section.iter("button"), *section.find_class("headerlink")]:
             tag.drop_tree()
-        for tag in article.xpath(".//a[starts-with(@href, '/')]"):
+        for tag in section.xpath(".//a[starts-with(@href, '/')]"):
             tag.drop_tag()
-        for tag in article.iter(etree.Element):
+        for tag in section.iter(etree.Element):
             # Pictures are not to wait until someone scrolls to them.
             tag.attrib.pop("loading", None)
             for key in REFERENCES & {*tag.keys()}:
-                tag.set(key, " ".join(ids[here].get(word, word) for word in tag.get(key).split()))
-        heading = article.find(".//h1")
-        if title:
-            heading[:] = []
-            heading.text = title
-        article.tag = "section"
-        article.attrib.clear()
-        article.set("id", names[here])
-        result.append((heading.text_content().strip(), article))
-    return list(head), result
+                tag.set(key, " ".join(ids[name].get(word, word) for word in tag.get(key).split()))
+        heading = section.find(".//h1")
+        if page["title"]:
+            heading[:], heading.text = [], page["title"]
+        page["title"] = heading.text_content().strip()
+        section.tag = "section"
+        section.attrib.clear()
+        section.set("id", page["id"])
+    return "".join(head)
 
 
-def figures_at_quick_scale(root, pages, articles):
+def figures_at_quick_scale(root, pages):
     """Say in words which figures the notebooks made at quick scale."""
     ranges = []
-    for (_, name, _), (_, article) in zip(pages, articles, strict=True):
-        figures = [figure for box in article.find_class("cell_output") for figure in box.iter("figure")]
+    for page in pages:
+        figures = [figure for box in page["section"].find_class("cell_output") for figure in box.iter("figure")]
         labels = [tag.text_content().split()[-1] for figure in figures for tag in figure.find_class("caption-number")]
-        if labels and (read_run(root, name) or {"scale": ""})["scale"] == "quick":
+        if labels and (read_run(root, page["file"]) or {"scale": ""})["scale"] == "quick":
             ranges.append("–".join(dict.fromkeys([labels[0], labels[-1]])))
     if not ranges:
         return "None of this copy was computed at quick scale."
@@ -164,30 +161,21 @@ def quoted(text):
 
 def compose(root, site, depth="all"):
     """Return the HTML of the printed book."""
-    toc, config, citation = (
-        yaml.safe_load((root / name).read_text(encoding="utf-8"))
-        for name in ("_toc.yml", "_config.yml", "CITATION.cff")
-    )
-    pages = list_pages(toc)
-    head, articles = join_pages(site, pages)
-    commit = find_commit(root)
+    names = {"contents": "_toc.yml", "config": "_config.yml", "citation": "CITATION.cff"}
+    files = {key: yaml.safe_load((root / name).read_text(encoding="utf-8")) for key, name in names.items()}
+    pages, commit = list_pages(files["contents"]), find_commit(root)
+    head = join_pages(site, pages)
     environment = Environment(autoescape=True, trim_blocks=True)
-    environment.filters["quoted"] = quoted
+    environment.filters |= {"quoted": quoted, "html": partial(tostring, encoding="unicode", with_tail=False)}
     return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
-        title=config["title"],
-        author=config["author"],
-        paper=citation["preferred-citation"],
-        version=citation["version"],
+        **files,
         commit="not known" if commit is None else commit.rstrip("+") + ", with changes" * commit.endswith("+"),
         printed=f"{datetime.now(UTC):%d %B %Y}".lstrip("0"),
         depth=SHOWN[depth],
-        figures=figures_at_quick_scale(root, pages, articles),
-        head=Markup("".join(head)),
-        style=Markup(STYLE.read_text(encoding="utf-8")),
-        chapters=[
-            (part, anchor_of(name), title, Markup(tostring(article, encoding="unicode", with_tail=False)))
-            for (part, name, _), (title, article) in zip(pages, articles, strict=True)
-        ],
+        figures=figures_at_quick_scale(root, pages),
+        head=head,
+        style=STYLE.read_text(encoding="utf-8"),
+        pages=pages,
     )
 
 
