@@ -13,10 +13,6 @@ class NotebookError(Exception):
     """A notebook that cannot run or did not run, said in words for the person at the terminal."""
 
 
-class SourceError(NotebookError):
-    """A source that is no notebook; the others can run."""
-
-
 def read_source(source):
     """Read a MyST source as a notebook and return it with the defaults of its parameters cell."""
     import jupytext
@@ -28,22 +24,22 @@ def read_source(source):
         notebook = jupytext.reads(text, fmt="md:myst")
     except Exception as error:  # whatever a parser says of a broken file
         said = " ".join((str(error) or repr(error)).split())
-        raise SourceError(f"{source.name}: {type(error).__name__}: {said}") from None
+        raise NotebookError(f"{source.name}: {type(error).__name__}: {said}") from None
     tagged = [cell for cell in notebook.cells if "parameters" in cell.metadata.get("tags", [])]
     if len(tagged) != 1:
-        raise SourceError(f"{source.name}: needs exactly one cell tagged `parameters`, found {len(tagged)}")
+        raise NotebookError(f"{source.name}: needs exactly one cell tagged `parameters`, found {len(tagged)}")
     again = jupytext.reads(jupytext.writes(notebook, fmt="md:myst"), fmt="md:myst")
     before, after = ([cell.metadata.get("tags", []) for cell in nb.cells] for nb in (notebook, again))
     if before != after:
         said = "cell tags are lost between Markdown and notebook; is there a cell_metadata_filter in its head?"
-        raise SourceError(f"{source.name}: {said}")
+        raise NotebookError(f"{source.name}: {said}")
     for index, cell in enumerate(notebook.cells):
         cell["id"] = f"cell-{index}"  # jupytext makes them at random
     defaults = {}
     try:
         body = ast.parse(tagged[0].source).body
     except SyntaxError as error:
-        raise SourceError(f"{source.name}: the parameters cell: {error}") from None
+        raise NotebookError(f"{source.name}: the parameters cell: {error}") from None
     for node in body:
         for target in getattr(node, "targets", [getattr(node, "target", None)]):
             if isinstance(target, ast.Name):
@@ -52,7 +48,7 @@ def read_source(source):
                 except ValueError:
                     defaults[target.id] = ...
     if "scale" not in defaults:
-        raise SourceError(f'{source.name}: the parameters cell must set scale = "quick"')
+        raise NotebookError(f'{source.name}: the parameters cell must set scale = "quick"')
     return notebook, defaults
 
 

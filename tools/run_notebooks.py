@@ -29,7 +29,7 @@ import kernel_start
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # The package of this checkout, wherever the installed one lies.
 from figure_origins import figure_origins  # noqa: E402
-from notebook_texts import NotebookError, SourceError, explain, fill_in, read_source, tidy  # noqa: E402
+from notebook_texts import NotebookError, explain, fill_in, read_source, tidy  # noqa: E402
 
 from rrl._files import write_durably  # noqa: E402
 from rrl.experiments.records import canonical  # noqa: E402
@@ -134,7 +134,7 @@ def is_done(job):
 def read_journal(job, path):
     """Read what the kernel wrote; refuse a kernel that ran another package, or none of ours."""
     if not path.is_file():
-        raise NotebookError("the kernel kept no journal: its start-up file failed")
+        raise NotebookError("the kernel kept no journal: its start failed")
     first, *lines = map(json.loads, path.read_text(encoding="utf-8").splitlines())
     own = job["root"] / "rrl"
     if (own / "__init__.py").is_file() and not Path(first["package"] or "/").is_relative_to(own):
@@ -325,7 +325,7 @@ def run_chosen(root, args):
     for source in choose(root, args.only):
         try:
             jobs.append(prepare(root, source, {"scale": args.scale} | given, commit, args.trying))
-        except SourceError as error:
+        except NotebookError as error:
             failures[source.stem] = str(error)
     if not args.trying:
         drop_stale(root, {source.stem for source in choose(root, [])})
@@ -351,7 +351,7 @@ def main(argv=None, root=ROOT):
         # A try writes nothing that a build reads.
         with contextlib.nullcontext() if args.trying else one_at_a_time(root):
             failures = run_chosen(root, args)
-    except (NotebookError, TypeError) as error:
+    except NotebookError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     if args.trying:
