@@ -105,7 +105,8 @@ class ReplicableRidge(RegressorMixin, BaseEstimator):
     scheme : {"grid", "lattice"}, default="grid"
         :func:`rrl.hypergrid_round`, or :func:`rrl.lattice_round` with the same worst error and fewer disagreements.
     fit_intercept : bool, default=False
-        Fit an intercept that is not penalised, and round it like a weight. `bin_width` must then be a number or None.
+        Fit an intercept that is not penalised, and round it like a weight; scikit-learn's ``Ridge`` does so unless told
+        otherwise. `bin_width` must then be a number or None.
 
     Attributes
     ----------

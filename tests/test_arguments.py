@@ -183,7 +183,7 @@ CALLS = {
     "adaptive_r_lsvi": (
         rrl.adaptive_r_lsvi,
         dict(mdp=MDP, core_set=CORE, rho=0.5, penalty=0.5, bin_width=0.9, shared_seed=1, rng=RNG(0), by="counts")
-        | dict(scheme="grid", early=0.1, ratio=4),
+        | dict(scheme="grid", early=0.1, ratio=4, key=("a", 1)),
     ),
     "action_agreement": (rrl.action_agreement, dict(actions=[[0, 1], [0, 0]])),
     "td_target": (

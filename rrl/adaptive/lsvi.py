@@ -54,6 +54,7 @@ def adaptive_r_lsvi(
     bin_width: Any,
     shared_seed: Any,
     rng: Any,
+    key: tuple = (),
     by: str = "counts",
     features: Any = None,
     horizon: Any = None,
@@ -76,6 +77,8 @@ def adaptive_r_lsvi(
         Replicability parameter of the whole run.
     penalty : float
         The paper's lambda > 0, average form (erratum E1).
+    key : tuple, default=()
+        As in :func:`rrl.r_lsvi`: without one both draw the same offsets.
     by : {"counts", "draws"}, default="counts"
         As in :func:`rrl.r_lsvi`.
     scheme : {"grid", "lattice"}, default="grid"
@@ -110,7 +113,7 @@ def adaptive_r_lsvi(
     width = check_bin_width(bin_width, ())
     check_rng(rng)
     check_choice("scheme", scheme, SCHEMES)
-    check_shared(shared_seed, ())
+    check_shared(shared_seed, key)
     model = generative_model(mdp, core_set, by, features, horizon)
     H, d = model.horizon, model.design.shape[1]
     weights, plain = (np.zeros((H + 1, d)) for _ in range(2))
@@ -137,8 +140,8 @@ def adaptive_r_lsvi(
                 plain[h] = solve @ (sums / drawn[h])
                 yield plain[h], radius / np.sqrt(drawn[h])
 
-        key = ("ridge", ("lsvi", h))
-        rounded = adaptive_round(looks(), width, shared_seed=shared_seed, key=key, scheme=scheme)
+        name = ("ridge", ("lsvi", h, *key))
+        rounded = adaptive_round(looks(), width, shared_seed=shared_seed, key=name, scheme=scheme)
         weights[h], codes[h], settled[h] = rounded.values, rounded.codes, rounded.settled
     policy = None
     if model.features is not None:

@@ -364,6 +364,24 @@ def test_r_lsvi_s_weights_are_those_of_r_lsvi_at_the_same_cells(scheme):
     assert one.stage_samples[-1] == one.fixed_samples[-1] == len(core.indices)
 
 
+@schemes
+def test_two_calls_of_one_seed_are_told_apart_by_their_key_as_r_lsvi_s_are(scheme):
+    """The codes of a width of 1e-3 say where the grid lies; without a key they are as they were."""
+    mdp, core = small_model(horizon=2)
+    settings = SETTINGS | {"bin_width": 1e-3, "scheme": scheme}
+    codes = {}
+    for key in ((), ("second", 2)):
+        one = adaptive_r_lsvi(mdp, core, rho=0.3, rng=np.random.default_rng(0), key=key, **settings)
+        two = r_lsvi(mdp, core, n_samples=10**16, rng=np.random.default_rng(9), key=key, **settings)
+        np.testing.assert_array_equal(one.weights, two.weights)
+        codes[key] = one.weights
+    assert not np.array_equal(*codes.values())
+    unnamed = adaptive_r_lsvi(mdp, core, rho=0.3, rng=np.random.default_rng(0), **settings)
+    np.testing.assert_array_equal(unnamed.weights, codes[()])
+    with pytest.raises(TypeError, match="key must be a tuple"):
+        adaptive_r_lsvi(mdp, core, rho=0.3, rng=np.random.default_rng(0), key=["a"], **settings)
+
+
 def test_draws_one_by_one_and_a_model_as_a_function_do_as_well():
     mdp, core = small_model(horizon=2)
     by_draws = adaptive_r_lsvi(mdp, core, rho=0.3, rng=np.random.default_rng(0), by="draws", **SETTINGS)
