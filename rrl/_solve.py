@@ -13,8 +13,6 @@ from ._checks import as_float64, as_square, check_finite, check_sums
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["LooseCodesWarning"]
-
 #: A d x d Gram whose reciprocal condition number is below d times this is singular but for rounding error.
 CONDITION_NOISE = 32 * np.finfo(float).eps
 
@@ -68,6 +66,8 @@ def _kept_condition(system, cut, reciprocal):
 
 class LooseCodesWarning(UserWarning):
     """Codes may differ between processors: in so ill-conditioned a problem rounding error nears the bin width."""
+
+    __module__ = "rrl.ridge"  # where it is public, and where pickles look for it
 
 
 def warn_of_loose_codes(share: Any, stacklevel: int = 2) -> None:
