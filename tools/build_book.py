@@ -15,7 +15,7 @@ from pathlib import Path
 import build_slides
 import check_pages
 from kernel_start import end_with_parent
-from run_notebooks import files_under, fingerprint, hear_stops, one_at_a_time, write_atomic
+from run_notebooks import fingerprint, hear_stops, one_at_a_time, write_atomic
 from sphinx_external_toc.parsing import parse_toc_yaml
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -28,7 +28,7 @@ def build(root, browser):
         sys.exit(f"error: {', '.join(unlisted)}: a notebook, but no entry in _toc.yml")
     site, stamp = root / "_build" / "html", root / "_build" / "book.json"
     sources = ("_config.yml", "_toc.yml", "index.md", "requirements.lock", "book", "rrl", "tools", "slides", "chapters")
-    state = fingerprint(root, files_under(*(root / name for name in sources)), [browser])
+    state = fingerprint(root, sources, [browser])
     if (site / "index.html").is_file() and stamp.is_file() and json.loads(stamp.read_text())["inputs"] == state:
         print("The site is up to date: no page, notebook or setting changed")
         return

@@ -41,21 +41,14 @@ LARGEST = 20 * 2**20
 TIME_LIMITS = {"quick": 600, "full": 48 * 3600}
 
 
-def fingerprint(root, paths, facts=()):
-    """SHA-256 of files, of their places below `root`, and of further facts."""
+def fingerprint(root, names, facts=()):
+    """SHA-256 of files and folders below `root`, without caches and hidden files, and of further facts."""
     digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
-    for path in sorted(paths):
-        digest.update(f"\n{path.relative_to(root).as_posix()}\n".encode() + hashlib.sha256(path.read_bytes()).digest())
+    for path in sorted({path for name in names for path in (root / name, *(root / name).rglob("*"))}):
+        if path.is_file() and "__pycache__" not in path.parts and path.name[0] != ".":
+            place = f"\n{path.relative_to(root).as_posix()}\n".encode()
+            digest.update(place + hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()
-
-
-def files_under(*places):
-    """Every file at or below the places, without caches and hidden files."""
-    found = []
-    for place in places:
-        below = place.rglob("*") if place.is_dir() else [place]
-        found += [path for path in below if path.is_file() and "__pycache__" not in path.parts and path.name[0] != "."]
-    return found
 
 
 def find_commit(root):
@@ -91,8 +84,7 @@ def prepare(root, source, parameters, commit="", trying=False):
             raise NotebookError(f"{source.name}: parameter {name} is {default!r} by default, not a word: {value!r}")
     # Not book/*.yml: the claim map is checked against what the notebooks find, and they do not read it.
     results = set(re.findall(rf"{RESULTS}(?:/[\w-]+)?", source.read_text(encoding="utf-8")))
-    names = ["requirements.lock", "rrl", *results, *(f"tools/{name}.py" for name in TOOLS)]
-    inputs = files_under(source, *(root / name for name in names))
+    names = [f"notebooks/{source.name}", "requirements.lock", "rrl", *results, *(f"tools/{name}.py" for name in TOOLS)]
     place = root / (TRIED if trying else "chapters")
     return {
         "name": source.stem,
@@ -107,7 +99,7 @@ def prepare(root, source, parameters, commit="", trying=False):
         "overrides": {name: value for name, value in parameters.items() if defaults[name] != value},
         "scale": parameters.get("scale", defaults["scale"]),
         "commit": commit,
-        "inputs": fingerprint(root, set(inputs), [parameters, platform.python_version()]),
+        "inputs": fingerprint(root, names, [parameters, platform.python_version()]),
     }
 
 
@@ -128,7 +120,7 @@ def is_done(job):
     """Tell whether the output on disk is what this job would make."""
     record = read_record(job["record"])
     same = (record.get("state"), record.get("inputs")) == ("done", job["inputs"])
-    return same and is_written(job["output"], record["output"])
+    return same and is_written(job["output"], record.get("output"))
 
 
 def read_journal(job, path):
@@ -188,10 +180,10 @@ def run(job, time_limit, folder):
         )
         begun.clear()
         lines = read_journal(job, journal)
-        warnings = [o.text for cell in notebook.cells for o in cell.get("outputs", ()) if o.get("name") == "stderr"]
         if job["trying"]:
             fill_in(notebook)
         text = nbformat.writes(tidy(notebook)) + "\n"
+        warnings = [o.text for cell in notebook.cells for o in cell.get("outputs", ()) if o.get("name") == "stderr"]
         if len(text) > LARGEST:
             raise NotebookError(f"its outputs take {len(text) / 2**20:.0f} MB, more than {LARGEST / 2**20:.0f}")
         record["figures"] = figure_origins(notebook, lines, job["root"])
