@@ -14,7 +14,8 @@ from rrl.pqn.gymnasium_pool import GymnasiumPool
 from rrl.pqn.network import Architecture, StackedQNetwork
 from rrl.pqn.policies import policy_actions
 from rrl.pqn.targets import linear_schedule, q_lambda_targets, td_target
-from rrl.pqn.train import Trainer, train
+from rrl.pqn.train import train
+from rrl.pqn.trainer import Trainer
 
 __all__ = [
     "ActionAgreement",

@@ -25,7 +25,7 @@ from rrl.pqn import (  # noqa: E402
     td_target,
     train,
 )
-from rrl.pqn.train import run_generators  # noqa: E402
+from rrl.pqn.config import run_generators  # noqa: E402
 
 SIZE = 6
 NET = Architecture(convs=((4, 3, 1),), dense=(16,), scale=255.0)
