@@ -17,6 +17,9 @@ RAW_GLUE = re.compile(r"\{glue:\w*\}?\S{0,40}|glue:text\S{0,40}")
 # The owner of the repository that Jupyter Book's settings name where a book names none.
 STRANGER = "executablebooks/"
 FETCHED_RELS = {"stylesheet", "icon", "preload", "prefetch", "modulepreload", "preconnect", "dns-prefetch", "manifest"}
+# Where a page's text stands; it ends where its last part ends, whatever closes and opens before.
+TEXT = "[self::article or self::section]"
+SCRIPTS = f"//script[(ancestor::* | preceding::*){TEXT} and (ancestor::* | following::*){TEXT}]"
 THEME_HANDLERS = ("toggleFullScreen()", "window.print()")
 # MathJax marks what it cannot parse, and sets commands that it does not know in red.
 FORMULA_FAULTS = "merror[data-mjx-error], mjx-assistive-mml mtext[mathcolor=red]"
@@ -78,7 +81,7 @@ def has_no_alternative(image):
 
 def strange_scripts(tree, here):
     """Scripts in a page's text but files of `_static` and data, and attributes that run one, wherever they are."""
-    for script in tree.xpath("//script[ancestor::article or ancestor::section]"):
+    for script in tree.xpath(SCRIPTS):
         own = urljoin(here, script.get("src", "")).startswith(f"{SITE}_static/")
         if not (own if "src" in script.attrib else script.get("type") == "application/json"):
             yield script.text or script.get("src")

@@ -92,6 +92,7 @@ def test_a_good_site_has_no_fault(site):
         ("<article><script>alert(1)</script></article>", "a.html: a script in the text: alert(1)"),
         ("<section><p><SCRIPT type='module'>alert(1)</SCRIPT></section>", "a.html: a script in the text: alert(1)"),
         # What closes the text before its end does not lead out of it unseen.
+        ("<article></article><script>alert(1)</script><article></article>", "a.html: a script in the text: alert(1)"),
         ("<article><p></article><script>alert(1)</script></article>", "a.html: an end without a beginning: article"),
         ("<article><script src='sub/../_images/a.svg'></script></article>", "a.html: a script in the text: sub/../_im"),
         ("<article><img src='a.svg' alt='Text.' onload=alert(1)></article>", "a.html: a script in the text: onload=a"),
