@@ -37,7 +37,7 @@ def r_uc_cov_estimation(
     Returns the new sums, Sigma_hat of line 1, the estimate of line 4, and the codes of line 2.
     """
     gram, N = before
-    # Line 1: Sigma_hat = sum over t rounds of the mean of x x' over M = N / t rows.
+    # Line 1: Sigma_hat = sum over t rounds of the mean of x x' over M = N / t rows (erratum E8).
     with np.errstate(over="ignore", invalid="ignore"):
         for x, _ in rows.blocks():
             gram += x.T @ x

@@ -136,15 +136,9 @@ def adaptive_ridge(
     width = check_bin_width(bin_width, ())
     check_shared(shared_seed, key)
     check_ratio(ratio)
-    last, fixed = ridge_last_stage(d, width, rho, penalty, label_bound, scheme, early)
     if target_norm is None:
         target_norm = ridge_weight_bound(label_bound, penalty)
-    reach = cell_inradius(d, width, scheme) * (penalty + 1 / d)
-    first = 1
-    # The trace of the Gram matrix is at most 1, so with fewer rows no radius fits into a cell.
-    while ridge_gradient_radius(first, early * rho / 2, penalty, label_bound, target_norm) > reach and first < last:
-        first *= 2
-    sizes, miss = stopping_stages(last if last / ratio >= first else fixed, first, rho, early, ratio)
+    sizes, miss, fixed = _sizes(d, width, rho, penalty, label_bound, target_norm, scheme, early, ratio)
     if not callable(draw):
         raise TypeError(f"draw must be a function of the number of rows, got {draw!r}")
     drawn, newest = 0, np.zeros(d)
@@ -163,6 +157,18 @@ def adaptive_ridge(
 
     result = adaptive_round(stages(), width, shared_seed=shared_seed, key=("ridge", key), scheme=scheme)
     return AdaptiveRidgeResult(result.values, newest, result.codes, drawn, result.n_stages, result.settled, fixed)
+
+
+def _sizes(d, bin_width, rho, penalty, label_bound, target_norm, scheme, early, ratio):
+    """Rows up to each stage, failure of a stage's radius, rows without stopping."""
+    last, fixed = ridge_last_stage(d, bin_width, rho, penalty, label_bound, scheme, early)
+    reach = cell_inradius(d, bin_width, scheme) * (penalty + 1 / d)
+    first = 1
+    # The trace of the Gram matrix is at most 1, so with fewer rows no radius fits into a cell.
+    while ridge_gradient_radius(first, early * rho / 2, penalty, label_bound, target_norm) > reach and first < last:
+        first *= 2
+    sizes, miss = stopping_stages(last if last / ratio >= first else fixed, first, rho, early, ratio)
+    return sizes, miss, fixed
 
 
 def _sums(draw, n, d):
