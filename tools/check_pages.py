@@ -174,7 +174,7 @@ def check_in_browser(site, chromium, names):
         tab.on("response", lambda answer: answer.status >= 400 and report(f"{answer.status} for {answer.url}"))
         for name in (name for name in names if not is_redirect(site / name)):
             try:
-                tab.goto(origin + name, wait_until="load", timeout=60_000)
+                tab.goto(origin + name, wait_until="networkidle", timeout=60_000)
                 for fault in tab.evaluate(FIND_FAULTS, FORMULA_FAULTS):
                     report(fault)
             except Error as error:
