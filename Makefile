@@ -8,6 +8,8 @@ BROWSER ?= auto
 DEPTH ?= read
 PORT ?= 8000
 VENV ?= .venv
+# Where the pages' buttons lead.
+export BOOK_REPOSITORY := $(or $(BOOK_REPOSITORY),$(shell git remote get-url origin 2>/dev/null))
 PY := "$(VENV)/bin/python"
 # A space in the name of a file that make looks at is written with a backslash.
 READY := $(subst $() ,\ ,$(VENV))/.ready

@@ -23,5 +23,4 @@ class NamesDirective(SphinxDirective):
 
 
 def setup(app):
-    """Register the directive."""
     app.add_directive("rrl-names", NamesDirective)

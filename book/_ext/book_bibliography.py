@@ -35,6 +35,5 @@ class RoundAuthorYear(AuthorYearReferenceStyle):
 
 
 def setup(app):
-    """Register the styles under the names that the configuration and the page use."""
     register_plugin("pybtex.style.formatting", "book", BookStyle)
     register_reference_style("sphinxcontrib.bibtex.style.referencing", "round_author_year", RoundAuthorYear)

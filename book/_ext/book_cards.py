@@ -68,7 +68,4 @@ def write_cards(app, exception):
 
 
 def setup(app):
-    """Register with Sphinx."""
     app.connect("build-finished", write_cards, priority=700)
-    app.add_css_file("cards.css")
-    app.add_js_file("cards.js")

@@ -10,6 +10,8 @@ from notebook_texts import glued, read_cells
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
 
+from rrl.book.claims import KINDS
+
 PAGE = "book/claims"
 logger = logging.getLogger(__name__)
 
@@ -59,8 +61,6 @@ class ClaimsDirective(TemplateDirective):
     """The table of all items, and how many have which status."""
 
     def data(self):
-        from rrl.book.claims import KINDS
-
         chapters = {name for name in self.env.found_docs if name.startswith("chapters/")}
         claims, verdicts = read_claims(ROOT), read_verdicts(ROOT, chapters)
         for fault in find_faults(claims, chapters, verdicts):
@@ -122,9 +122,7 @@ class FrameItems(SphinxPostTransform):
 
 
 def setup(app):
-    """Register with Sphinx."""
     app.add_directive("rrl-claims", ClaimsDirective)
     app.add_directive("rrl-errata", ErrataDirective)
     app.add_directive("rrl-erratum", ErrataDirective)
     app.add_post_transform(FrameItems)
-    app.add_css_file("claims.css")

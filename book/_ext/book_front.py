@@ -13,20 +13,13 @@ from notebook_texts import glued, named_figures, read_cells
 from sphinx.errors import ExtensionError
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 
+from rrl.book import summary
+from rrl.book.numbers import power_of_ten
+
 RESULTS = ROOT / "book" / "results"
 COUNTED = {"errata": (read_errata, "kind"), "items": (read_claims, "status")}
 HEAVY = ("statement", "algorithm", "proof step")
-
-
-# Numbers
-
-
-@cache
-def summary_numbers():
-    """Numbers of the front pages that rest on formulas and records."""
-    from rrl.book.summary import numbers
-
-    return numbers(RESULTS)
+summary_numbers = cache(summary.numbers)
 
 
 def chapter_cells(root, chapter):
@@ -44,7 +37,7 @@ def find_value(name, root=ROOT):
         kinds = [entry[COUNTED[chapter][1]] for entry in COUNTED[chapter][0](root)]
         counts = {"all": len(kinds), "rest": sum(kind not in HEAVY for kind in kinds)}
         return counts.get(key, kinds.count(key))
-    numbers = glued(chapter_cells(root, chapter)) if chapter else summary_numbers()
+    numbers = glued(chapter_cells(root, chapter)) if chapter else summary_numbers(RESULTS)
     if key not in numbers:
         raise ExtensionError(f"{chapter or 'rrl.book.summary'} has no number {key!r}")
     return numbers[key]
@@ -53,8 +46,6 @@ def find_value(name, root=ROOT):
 def written(value, form):
     """Write a value in a format of Python's; ``10^`` takes a logarithm and writes a × 10ᵇ."""
     if form == "10^":
-        from rrl.book.numbers import power_of_ten
-
         # In one line, wherever it stands.
         return power_of_ten(log10=value).replace(" ", "\u00a0")
     return format(value, form).replace("-", "−") if form else str(value)
@@ -67,9 +58,6 @@ class FoundRole(SphinxRole):
         name, _, form = self.text.partition(":")
         text = written(find_value(name), form)
         return [nodes.inline("", text, classes=["pasted-text"])], []
-
-
-# Figures
 
 
 class FoundFigure(SphinxDirective):
@@ -95,15 +83,8 @@ class FoundFigure(SphinxDirective):
         return [raw('<figure class="found">'), image, raw("<figcaption>"), caption, raw("</figcaption></figure>")]
 
 
-# Small charts
-
-
 class ChartDirective(SphinxDirective):
-    """A small chart of computed numbers: ``{chart} bars``, then lines ``label | name:format``; ``alt`` says it.
-
-    ``bars`` are as long as their numbers, the longest fills the chart; ``lines`` are lists of numbers from 0 to 1;
-    ``dots`` are as many as the number says.
-    """
+    """A small chart of computed numbers: ``{chart} bars``, then lines ``label | name:format``; ``alt`` says it."""
 
     has_content = True
     required_arguments = 1
@@ -126,9 +107,7 @@ def name_start_page(app, env):
 
 
 def setup(app):
-    """Register everything with Sphinx."""
     app.add_role("found", FoundRole())
     app.add_directive("found-figure", FoundFigure)
     app.add_directive("chart", ChartDirective)
-    app.add_css_file("front.css")
     app.connect("env-updated", name_start_page)

@@ -18,9 +18,6 @@ FONT = re.compile(r"url\(\.\./webfonts/(fa-[\w-]+)\.woff2\) format\(\"woff2\"\),
 ICON_FILES = re.compile(r'\s*<(?:script|link)\b[^>]*fontawesome/[^>"]*\.(?:js|woff2)[^>]*>(?:</script>)?')
 
 
-# Description
-
-
 def describe(doctree):
     """What a page is about, as the beginning of its abstract, or of its first paragraph."""
     abstract = next((box for box in doctree.findall(nodes.container) if "abstract" in box["classes"]), doctree)
@@ -41,17 +38,12 @@ def add_description(app, pagename, templatename, context, doctree):
         context["metatags"] += fill("head.html", title=context["title"], description=text, picture=picture)
 
 
-# Icons
-
-
 def used_codes(rules, texts):
     """Code points of the icons that pages name by class, and style sheets by number."""
     names = {name: int(code, 16) for group, code in RULE.findall(rules) for name in re.findall(r"fa-[\w-]+", group)}
-    found = set()
-    for text in texts:
-        found |= {names[name] for name in re.findall(r"fa-[\w-]+", text) if name in names}
-        found |= {int(code, 16) for code in re.findall(r"\\(f[0-9a-f]{3})\b", text)}
-    return found
+    text = "\n".join(texts)
+    by_class = {names[name] for name in re.findall(r"fa-[\w-]+", text) if name in names}
+    return by_class | {int(code, 16) for code in re.findall(r"\\(f[0-9a-f]{3})\b", text)}
 
 
 @cache
@@ -87,6 +79,5 @@ def embed_icons(app, exception):
 
 
 def setup(app):
-    """Register everything with Sphinx."""
     app.connect("html-page-context", add_description)
     app.connect("build-finished", embed_icons, priority=600)

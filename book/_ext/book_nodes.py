@@ -44,11 +44,7 @@ def fill(template, /, **data):
 
 
 class TemplateDirective(SphinxDirective):
-    """A directive that shows what the MyST template of its name makes of its data."""
-
-    def data(self):
-        """Values for the template."""
-        return {}
+    """A directive that shows what the MyST template of its name makes of what its method `data` returns."""
 
     def run(self):
         return self.parse_text_to_nodes(fill(f"{self.name}.md", **self.data()))

@@ -62,27 +62,27 @@ def link_first_uses(app, doctree, docname):
             for tex in (entry["tex"], *(defined(entry) if len(defined(entry)) == 1 else ())):
                 targets[tex.replace(" ", "")] = name
         meanings[name] = spoken(entry["means"])
+    linked = set()
     for node in list(doctree.findall(nodes.math)):
         name = targets.get(node.astext().replace(" ", ""))
-        if name and is_prose(node):
+        if name and name not in linked and is_prose(node):
             # The title names the link: a formula has no text of its own.
             node.parent.replace(node, wrap(node.deepcopy(), name, reftitle=meanings[name]))
-            targets = {tex: other for tex, other in targets.items() if other != name}
+            linked.add(name)
     forms = {}
     for entry in notation["terms"]:
         for form in entry.get("forms", [entry["term"], *entry.get("also", ())]):
             forms[form.lower()] = f"term-{slug(entry['term'])}"
+    longest_first = "|".join(re.escape(form) for form in sorted(forms, key=len, reverse=True))
+    pattern = re.compile(rf"(?<![\w-])(?:{longest_first})(?![\w-])", re.IGNORECASE)
     for node in [text for text in doctree.findall(nodes.Text) if is_prose(text)]:
-        if not forms:
-            break
-        pattern = "|".join(re.escape(form) for form in sorted(forms, key=len, reverse=True))
         parts, end, text = [], 0, str(node)
-        for match in re.finditer(rf"(?<![\w-])(?:{pattern})(?![\w-])", text, re.IGNORECASE):
-            name = forms.get(match[0].lower())
-            if name:
+        for match in pattern.finditer(text):
+            name = forms[match[0].lower()]
+            if name not in linked:
                 parts += [nodes.Text(text[end : match.start()]), wrap(nodes.Text(match[0]), name)]
                 end = match.end()
-                forms = {form: other for form, other in forms.items() if other != name}
+                linked.add(name)
         if parts:
             node.parent.replace(node, [*parts, nodes.Text(text[end:])])
 
@@ -99,6 +99,5 @@ def is_prose(node):
 
 
 def setup(app):
-    """Register with Sphinx."""
     app.add_directive("rrl-notation", NotationDirective)
     app.connect("doctree-resolved", link_first_uses)

@@ -55,15 +55,11 @@ def banner(name, record, recorded):
 
 
 class RunNotes(SphinxTransform):
-    """Put its provenance below each figure, and at the end what a reader needs only to run a chapter.
-
-    That are the scale of this page, the parameters and the imports, which follow them.
-    """
+    """Put its provenance below each figure, and what a reader needs only to run a chapter at its end."""
 
     default_priority = 430
 
     def apply(self):
-        """Read the run's record and add what it says."""
         record = read_run(ROOT, self.env.docname)
         if record is None or record.get("state") != "done":
             return
@@ -81,6 +77,7 @@ class RunNotes(SphinxTransform):
             end += banner(name, record, recorded)
         cells = [cell for cell in self.document.findall(nodes.container) if cell.get("nb_element") == "cell_code"]
         first = next(place for place, cell in enumerate(cells) if "tag_parameters" in cell["classes"])
+        # The imports follow the parameters.
         imports = [c for c in cells[first + 1 : first + 2] if re.search(r"^(import|from) ", c.astext(), re.M)]
         for cell in imports:
             cell["prompt_show"] = cell["prompt_hide"] = "Imports and sizes"
@@ -132,9 +129,6 @@ def mend_access(app, pagename, templatename, context, doctree):
         context["body"] = body.replace('role="doc-biblioentry"', 'role="listitem"')
 
 
-# Finding
-
-
 def read_words(root):
     """What readers look for: page -> [(words, label or nothing)]; the paper's items are added."""
     found = {}
@@ -155,7 +149,6 @@ class SearchWords(SphinxTransform):
     default_priority = 800
 
     def apply(self):
-        """Insert the entries before the places."""
         words = read_words(ROOT).get(self.env.docname, [])
         page = next(self.document.findall(nodes.section), None)
         for text, label in words:
@@ -173,17 +166,8 @@ class SearchWords(SphinxTransform):
                 node.parent.insert(node.parent.index(node), entry)
 
 
-def set_scorer(app, config):
-    """Rank by our own rules; the file is read where the site is built."""
-    config.html_search_scorer = str(Path(__file__).with_name("scorer.js"))
-
-
 def setup(app):
-    """Register everything with Sphinx."""
-    app.add_js_file("book.js")
-    app.add_js_file("search.js")
     app.add_transform(SearchWords)
-    app.connect("config-inited", set_scorer)
     app.connect("html-page-context", mend_access)
     app.connect("build-finished", say_what_to_install)
     app.add_transform(RunNotes)

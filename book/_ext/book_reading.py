@@ -90,18 +90,14 @@ class FoldDirective(SphinxDirective):
         ]
 
 
-def is_check(node):
-    """Tell whether a piece of code is an assertion, or a line of a ledger, which asserts its inequality."""
-    call = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "check"
-    return isinstance(node, ast.Assert) or call
-
-
 def receipt(source):
     """The line under which a cell is folded: what its first comment or docstring says, and how many checks passed."""
     tree, first = ast.parse(source), source.lstrip().split("\n", 1)[0]
     documented = (ast.get_docstring(node) for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef))
     words = first[1:] if first.startswith("#") else next(filter(None, documented), "").split("\n")[0]
-    checks = sum(is_check(node) for node in ast.walk(tree))
+    # A line of a ledger, `ledger.check(...)`, asserts its inequality.
+    called = [getattr(node.func, "attr", "") for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    checks = called.count("check") + sum(isinstance(node, ast.Assert) for node in ast.walk(tree))
     count = f"{checks} check{'s' * (checks > 1)} passed" if checks else ""
     return " · ".join(filter(None, (words.strip().rstrip("."), count))) or "Code of what follows"
 
@@ -112,7 +108,6 @@ class Depths(SphinxTransform):
     default_priority = 410
 
     def apply(self):
-        """Name the folded cells and fold the proofs."""
         for cell in self.document.findall(nodes.container):
             if cell.get("nb_element") == "cell_code" and cell.get("hide_mode"):
                 cell["prompt_show"] = cell["prompt_hide"] = receipt(cell.children[0].astext())
@@ -169,7 +164,6 @@ def number_by_chapter(app, env):
 
 
 def setup(app):
-    """Register everything with Sphinx."""
     app.add_directive("abstract", AbstractDirective)
     app.add_directive("question", QuestionDirective)
     app.add_directive("fold", FoldDirective)
@@ -178,5 +172,3 @@ def setup(app):
     app.add_transform(Minutes)
     # The numbers are given in the same event, at the usual priority.
     app.connect("env-get-updated", number_by_chapter, priority=890)
-    app.add_css_file("reading.css")
-    app.add_js_file("reading.js")

@@ -58,7 +58,6 @@ class VersionsDirective(TemplateDirective):
 
 
 def setup(app):
-    """Register the directives."""
     app.add_directive("rrl-runs", RunsDirective)
     app.add_directive("rrl-versions", VersionsDirective)
     app.add_directive("rrl-benchmarks", BenchmarksDirective)

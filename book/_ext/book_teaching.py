@@ -30,11 +30,6 @@ def read_chapter(text):
     return title, found, EXERCISE.findall(text)
 
 
-def read_source(name):
-    """What `read_chapter` reads of a notebook."""
-    return read_chapter((ROOT / "notebooks" / f"{name}.md").read_text(encoding="utf-8"))
-
-
 def reading_minutes(cells):
     """Minutes that an executed notebook takes to read up to its exercises, to the nearest five."""
     seen = dict.fromkeys(PACE, 0)
@@ -63,11 +58,6 @@ def reading_minutes(cells):
     return 5 * round(sum(PACE[kind] * count for kind, count in seen.items()) / 5)
 
 
-def number_of(chapter):
-    """Number of a chapter as readers know it."""
-    return chapter.split("_")[0].lstrip("0") or "Start"
-
-
 def read_decks(root):
     """Header and slides of every deck by its path, in their order."""
     return {path: read_deck(path) for path in find_decks(root)}
@@ -86,8 +76,11 @@ class ChaptersDirective(TemplateDirective):
     def data(self):
         decks, rows = read_decks(ROOT), []
         for name in listed_chapters(ROOT):
-            title, goals, exercises = read_source(name)
-            row = {"name": name, "number": number_of(name), "title": title, "goals": goals, "exercises": exercises}
+            source = (ROOT / "notebooks" / f"{name}.md").read_text(encoding="utf-8")
+            title, goals, exercises = read_chapter(source)
+            row = {"name": name, "title": title, "goals": goals, "exercises": exercises}
+            # The number as readers know it.
+            row["number"] = name.split("_")[0].lstrip("0") or "Start"
             rows.append(row | {"minutes": reading_minutes(read_cells(ROOT, name)), "decks": decks_of(name, decks)})
         return {"chapters": rows}
 
@@ -101,7 +94,6 @@ class SlidesDirective(TemplateDirective):
 
 
 def setup(app):
-    """Register the directives."""
     app.add_directive("rrl-goals", ChaptersDirective)
     app.add_directive("rrl-slides", SlidesDirective)
     app.add_directive("rrl-times", ChaptersDirective)

@@ -2,11 +2,12 @@
 
 import os
 import re
-import subprocess
 
-from book_nodes import ROOT
+from book_pages import item_name
 from docutils import nodes
 from sphinx_proof.domain import ProofDomain
+
+import rrl
 
 # Holds the sources and the executed notebooks, which the main branch does not keep; the book's workflow makes it.
 EXECUTED = "executed"
@@ -21,8 +22,7 @@ class PaperProofDomain(ProofDomain):
         reference = super().resolve_xref(env, fromdocname, builder, typ, target, node, contnode)
         entry = getattr(env, "proof_list", {}).get(target)
         if reference is not None and entry and entry["nonumber"] and target in node.rawsource:
-            number = re.sub(r"^[a-z]+-", "", target).replace("-", ".").upper()
-            reference.children = [nodes.Text(f"{entry['realtype'].title()} {number}")]
+            reference.children = [nodes.Text(item_name(target, entry["realtype"]))]
         return reference
 
 
@@ -31,8 +31,6 @@ def resolve_public_name(app, env, node, contnode):
     target = node.get("reftarget", "")
     if node.get("refdomain") != "py" or not target.startswith("rrl."):
         return None
-    import rrl
-
     found, names, parts, domain = rrl, [], target.split(".")[1:], env.get_domain("py")
     for depth, part in enumerate(parts):
         found = getattr(found, part, None)
@@ -59,14 +57,8 @@ def quote_fitted_names(app, what, name, obj, options, lines):
 
 
 def repository_url():
-    """Where the sources live: BOOK_REPOSITORY, or the git remote when it is a web address, or nothing."""
-    url = os.environ.get("BOOK_REPOSITORY")
-    if not url:
-        command = ["git", "-C", str(ROOT), "remote", "get-url", "origin"]
-        try:
-            url = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-        except (OSError, subprocess.CalledProcessError):
-            return None
+    """Where the sources live, as the Makefile asks git, when it is a web address of a known place; or nothing."""
+    url = os.environ.get("BOOK_REPOSITORY", "")
     url = re.sub(r"^(?:ssh://)?git@([^:/]+)[:/]", r"https://\1/", url).removesuffix(".git").rstrip("/")
     return url if re.match(r"https://(?:[^/@]*\.)?(?:github|gitlab)\.[^/@]+/[^/]+/[^/]+$", url) else None
 
@@ -102,13 +94,11 @@ def remove_thebe(app, config):
 
 
 def setup(app):
-    """Register everything with Sphinx."""
     app.add_domain(PaperProofDomain, override=True)
     app.connect("config-inited", set_repository)
     app.connect("config-inited", remove_thebe)
     app.connect("autodoc-skip-member", skip_generated)
     app.connect("autodoc-process-docstring", quote_fitted_names, priority=900)
     app.connect("missing-reference", resolve_public_name)
-    app.add_css_file("book.css")
     for name in "api claims notation pages teaching records reading front bibliography cards head".split():
         app.setup_extension(f"book_{name}")
