@@ -386,6 +386,8 @@ def test_the_worked_example_from_an_empty_folder(tmp_path, monkeypatch, capsys):
     assert content["verdict"] == "replicable" and content["n_pairs"] == len(content["pairs"])
     assert list(content["files_sha256"]) == [str(AWK)] and len(content["pairs"][0]["data_seeds"]) == 2
     assert r"\paragraph{Replicability.}" in (folder / "statement.tex").read_text()
+    assert rrl("status") == 0
+    assert f"{folder.name:<17} {content['n_pairs']} records, in " in capsys.readouterr().out
     # Again, all is on record.
     monkeypatch.setattr(programs.Program, "run", lambda *_: pytest.fail("it ran"))
     assert rrl("certify", "--rho", 0.2, "--jobs", 2, "--quiet", *awk(20_000)) == 0

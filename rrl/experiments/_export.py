@@ -5,6 +5,7 @@ import io
 import json
 import os
 import sys
+from collections import Counter
 from pathlib import Path
 
 from .._files import write_durably
@@ -74,8 +75,10 @@ def _export(args):
     kept, words = (list(records.values()), []) if args.all_versions else present(list(records.values()), file)
     if not kept:
         of = f" of {args.experiment}" if args.experiment else ""
-        more = "".join(f"; {text}" for text in words)
-        raise ValueError(f"there are no records{of} in {', '.join(map(str, places))}{more}")
+        others = sorted({r["unit"]["experiment"] for place in places for r in RunStore(place).records()} - {name})
+        more = [f"there are records of {', '.join(map(plain, others))}"] if others else []
+        where = ", ".join(map(str, places))
+        raise ValueError("; ".join([f"there are no records{of} in {where}", *more, *words]))
     print(*map(plain, words), sep="\n", end="\n" * bool(words), file=sys.stderr)
     table = rows(kept, args.all_versions)
     data = _csv(table) if kind == ".csv" else _parquet(table)
@@ -85,7 +88,9 @@ def _export(args):
     path = Path(os.path.expanduser(args.table))
     write_durably(path, data)
     columns = len({name for row in table for name in row})
-    print(f"{len(table)} records, {columns} columns: {path}")
+    several = Counter(record["unit"]["experiment"] for record in kept)
+    of = f" ({', '.join(f'{n} of {plain(name)}' for name, n in several.items())})" if len(several) > 1 else ""
+    print(f"{len(table)} records{of}, {columns} columns: {plain(path)}")
 
 
 def _csv(table):

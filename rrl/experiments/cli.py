@@ -38,6 +38,18 @@ MODULES = {
 }
 #: The experiments' own names of the two scales, where they differ.
 SCALES = {"atari": {"quick": "reduced", "full": "book"}}
+EXAMPLES = """\
+examples, each with its own --help:
+  rrl certify --rho .1 -- python train.py --data-seed {data_seed} --shared-seed {shared_seed} --out {out}.npz
+  rrl run my_study.py --set bin_width=.1,.3 --pairs 50
+  rrl export my_study.csv --experiment my_study.py
+"""
+STUDY = """\
+a study of your own is a file such as my_study.py, with all settings by name and a default:
+  def run(shared_seed, rng, bin_width=0.1):  # in pairs: returns integer codes; data come from rng
+  def run(n=100, seed=0):                    # single: returns a dict of results
+Then: rrl run my_study.py --set bin_width=.1,.3 --pairs 50; rrl export my_study.csv --experiment my_study.py
+"""
 #: Where records lie that are not the book's.
 OWN = Path("rrl-results")
 #: Experiments that the book shows at full scale only: quick records are for trying a command.
@@ -193,7 +205,8 @@ def _status(args):
             print(f"{experiment:<10} {scale:<6} {words}" + (f", in {' and '.join(places)}" if places else ""))
     for folder in () if args.folder else _own_folders():
         if folder not in known:
-            print(f"{plain(folder.name):<17} {len(RunStore(folder).records())} records, in {plain(folder)}")
+            name = folder.parent.name if folder.name == "pairs" else folder.name  # those of rrl certify
+            print(f"{plain(name):<17} {len(RunStore(folder).records())} records, in {plain(folder)}")
 
 
 def _experiment(text):
@@ -215,14 +228,21 @@ def _data(text):
 def _parser():
     parser = argparse.ArgumentParser(
         prog="rrl",
-        description="Run the experiments of the book and your own, look at their records; certify any program.",
+        description="Certify any program, run studies of your own and the book's experiments, export their records.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"rrl {__version__}")
     parser.add_argument("--traceback", action="store_true", help="after an error, also show where it was raised")
     commands = parser.add_subparsers(dest="command", required=True)
-    run = commands.add_parser("run", help="compute what is not yet recorded")
+    run = commands.add_parser(
+        "run",
+        help="run a study of your own or an experiment of the book: what is not yet recorded",
+        epilog=STUDY,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     names = [f"{name}: {what}" for name, what in EXPERIMENTS.items()]
-    help_text = "; ".join([*names, "FILE.py: a study of your own, a file with a function run(setting=default, ...)"])
+    help_text = "; ".join(["FILE.py: a study of your own, see below", *names])
     run.add_argument("experiment", type=_experiment, help=help_text)
     help_text = "FILE.py: values of a setting, as in --set bin_width=.1,.3 or --set seed=0..9 (may be given again)"
     run.add_argument("--set", type=parse_setting, action="append", default=[], metavar="NAME=VALUES", help=help_text)

@@ -362,4 +362,4 @@ def test_module_is_the_same_program(monkeypatch, capsys):
         runpy.run_module("rrl", run_name="__main__")
     assert stop.value.code == 0
     out = capsys.readouterr().out
-    assert all(word in out for word in ("run", "status", "show"))
+    assert all(word in out for word in ("run", "status", "show", "rrl certify --rho .1 -- python train.py"))

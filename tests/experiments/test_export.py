@@ -31,7 +31,7 @@ def export(*words):
 
 def test_one_row_a_record_with_all_that_is_no_packed_array(folder, capsys):
     assert export(folder / "t.csv", "--folder", folder / "one", "--folder", folder / "two") == 0
-    assert capsys.readouterr().out.startswith("3 records, ")
+    assert capsys.readouterr().out.startswith("3 records (2 of demo, 1 of other), ")
     rows = list(csv.DictReader(io.StringIO((folder / "t.csv").read_text(), newline="")))
     stored = [r for name in ("one", "two") for r in RunStore(folder / name).records()]
     expected = {unit_key(record["unit"])[:12]: record for record in stored}
@@ -50,7 +50,9 @@ def test_standard_output_and_one_experiment(folder, capsys):
     (row,) = csv.DictReader(io.StringIO(capsys.readouterr().out))
     assert row["experiment"] == "other"
     assert export("-", "--folder", folder / "two", "--experiment", "none") == 1
-    assert capsys.readouterr().err == f"error: there are no records of none in {folder / 'two'}\n"
+    assert capsys.readouterr().err == (
+        f"error: there are no records of none in {folder / 'two'}; there are records of demo, other\n"
+    )
     assert export("table.txt", "--folder", folder / "two") == 1
     assert "TABLE must end in .csv or .parquet, got 'table.txt'" in capsys.readouterr().err
 
