@@ -36,6 +36,8 @@ __all__ = ["RunStore", "canonical", "unit_key"]
 
 #: Failed units that an error names besides the first.
 MOST_TOLD = 10
+#: Failures that are told at once, each in a line: a slip in a study fails in every unit.
+AT_ONCE = 20
 
 
 class CannotWrite(OSError):
@@ -227,7 +229,7 @@ class RunStore:
                 except Exception as error:
                     if not hasattr(error, "units_left"):  # not the function's own: no other unit would fare better
                         raise
-                    if progress:
+                    if progress and len(failures) < AT_ONCE:
                         print(f"failed: {_told(error)}", file=sys.stderr, flush=True)
                     failures.append(error)
         if failures:
@@ -302,7 +304,8 @@ def _all_told(failures, planned, told):
     left = sum(error.units_left for error in failures)
     if told:
         done = f"; the other {planned - left} were done and are on record" if left < planned else ""
-        setattr(first, "summary", f"{left} of {planned} units failed, as told above{done}")  # noqa: B010
+        above = "as told above" if len(failures) <= AT_ONCE else f"{AT_ONCE} of them told above"
+        setattr(first, "summary", f"{left} of {planned} units failed, {above}{done}")  # noqa: B010
     for error in others[:MOST_TOLD]:
         first.add_note(f"failed too: {_told(error)}")
     if len(others) > MOST_TOLD:

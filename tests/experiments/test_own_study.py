@@ -225,6 +225,14 @@ def test_a_failing_unit_is_named_and_the_others_are_finished(jobs, here, capsys)
     assert "it: 3 of 4 records are there" in capsys.readouterr().out
 
 
+def test_a_slip_that_fails_in_every_unit_is_not_told_a_hundred_times(here, capsys):
+    write(here, "def run(n=1):\n    if n:\n        raise OSError('no such n')\n    return {}\n")
+    assert rrl("run", "it.py", "--set", "n=0..100") == 1
+    *told, last = capsys.readouterr().err.splitlines()
+    assert sum(line.startswith("failed: OSError: no such n; unit ") for line in told) == 20
+    assert last == ("error: 100 of 101 units failed, 20 of them told above; the other 1 were done and are on record")
+
+
 def test_modules_beside_the_file_are_found_by_every_process(here, capsys):
     (here / "study").mkdir()
     write(here, "def double(n):\n    return 2 * n\n", "study/helper_of_it.py")
