@@ -155,6 +155,7 @@ def test_a_pilot_that_is_shared_always_reaches_its_rho():
     ("changed", "message"),
     [
         ({"rho": 1.0}, "rho must lie strictly"),
+        ({"rho": 9e-301}, "rho must be at least 1e-300, got 9e-301"),
         ({"ratio": 1.0}, "ratio must be finite and above 1, got 1.0"),
         ({"ratio": np.inf}, "ratio must be finite and above 1"),
         ({"n_resamples": 7}, "n_resamples must be an integer >= 8, got 7"),

@@ -17,7 +17,7 @@ from rrl import (
     r_lsvi,
     ridge_weights,
 )
-from rrl._solve import CONDITION_NOISE, solve_ridge
+from rrl._solve import CONDITION_NOISE, solve_ridge, warn_of_loose_codes
 
 
 def test_sums_that_underflow_are_refused_not_computed_with_the_digits_that_are_left():
@@ -105,6 +105,17 @@ def test_a_decision_on_the_rank_that_rounding_error_may_turn_is_noise_without_bo
     assert np.isinf(solve_ridge(near, [1.0, 1.0], 0.0)[1]).all()
     clear = np.ones((2, 2))
     assert solve_ridge(clear, [1.0, 1.0], 0.0)[1].max() < 1e-14
+    with pytest.warns(LooseCodesWarning, match="with probability up to about 1:"):
+        warn_of_loose_codes(np.inf)
+
+
+@pytest.mark.parametrize("exponent", [-300, -40, -10, 10, 40, 300])
+def test_no_scale_changes_the_rounding_error_of_a_singular_problem(exponent):
+    gram, moment = np.diag([1.0, 0.25, 0.0]), np.array([1.0, 0.5, 0.0])
+    weights, noise = solve_ridge(gram, moment, 0.0)
+    assert weights.tolist() == [1, 2, 0] and noise.max() == pytest.approx(4 * 2 * np.finfo(float).eps)
+    scaled = solve_ridge(np.ldexp(gram, exponent), np.ldexp(moment, exponent), 0.0)
+    np.testing.assert_allclose(scaled, (weights, noise), rtol=1e-12)
 
 
 def test_coefficients_are_arrays_of_their_own():

@@ -90,6 +90,16 @@ def test_the_key_and_the_seed_name_the_grid_and_large_numbers_are_floats():
     assert run(mdp, bin_width=None).fingerprint() != base.fingerprint()
 
 
+def test_the_number_of_samples_is_an_integer_where_it_is_below_two_to_the_63():
+    one, two = (LinearMDP.tabular([[[[1.0]] * actions]], [[[0.5] * actions]], [1.0]) for actions in (1, 2))
+    for mdp, n, total in ((one, 2**63 - 1, 2**63 - 1), (two, 2**62 - 1, 2**63 - 2)):
+        found = run(mdp, n_samples=n).n_samples
+        assert isinstance(found, int) and found == total
+    for mdp, n, total in ((one, 2.0**63, 2.0**63), (two, 2**62, 2.0**63)):
+        result = run(mdp, n_samples=n, bin_width=None)
+        assert isinstance(result.n_samples, float) and result.n_samples == total and (result.q == 0.5).all()
+
+
 def test_what_is_no_model_is_refused():
     with pytest.raises(TypeError, match="mdp must be a LinearMDP, got 3"):
         run(3)

@@ -30,11 +30,12 @@ MEMORY = 8 << 30
 PYTEST = f"{sys.executable} -m pytest -x -q -m 'not slow' -p no:benchmark -p no:cacheprovider -p no:xdist -p no:cov"
 MODULES = (
     "_checks _estimators _solve rounding lattice randomness ridge second_moment scaling core_set generative lsvi "
-    "tabular features fitted_q replicability certify law pilot choosing mdp/definition mdp/linear_mdp mdp/counts "
-    "lsvi_ucb/arguments lsvi_ucb/data lsvi_ucb/algorithm lsvi_ucb/publishing lsvi_ucb/result adaptive/rounding "
-    "adaptive/ridge adaptive/lsvi theory/_formula theory/linear theory/rounding theory/lsvi theory/lsvi_ucb "
-    "theory/ucb_lemmas theory/sharper theory/sharper_moments theory/bonus theory/lattice theory/uniform "
-    "theory/stopping theory/exploration theory/exponents pqn/targets pqn/actions pqn/agreement"
+    "tabular features fitted_q replicability pairs evidence certify law pilot choosing tradeoff mdp/definition "
+    "mdp/linear_mdp mdp/instances mdp/counterexamples mdp/counts lsvi_ucb/arguments lsvi_ucb/data "
+    "lsvi_ucb/algorithm lsvi_ucb/publishing lsvi_ucb/result adaptive/rounding adaptive/ridge adaptive/lsvi "
+    "theory/_formula theory/linear theory/rounding theory/lsvi theory/lsvi_ucb theory/ucb_lemmas "
+    "theory/sharper theory/sharper_moments theory/bonus theory/lattice theory/uniform theory/stopping "
+    "theory/exploration theory/exponents pqn/targets pqn/actions pqn/agreement"
 ).split()
 # A module's tests are those of its name or of its folder, those of the interface, and these.
 MORE = {
@@ -46,8 +47,10 @@ MORE = {
     "generative": "test_lsvi.py",
     "features": "test_fitted_q.py",
     "replicability": "test_pairs.py",
+    "evidence": "test_certify.py",
     "certify": "test_pairs.py",
     "law": "test_certify.py",
+    "mdp/counterexamples": "book/test_errata.py",
 }
 # Only changes to an operator of the same kind: `a << b` for `a * b` would crash on any float.
 KINDS = (
@@ -93,7 +96,7 @@ def places(path, items):
 def try_module(module, size, seed):
     """Try one random change at each of `size` random places of a module; return what became of them."""
     path, folder = Path("rrl", f"{module}.py"), module.rpartition("/")[0]
-    tests = [Path("tests", name) for name in f"test_interface.py {folder or MORE.get(module, '')}".split()]
+    tests = [Path("tests", name) for name in f"test_interface.py {folder} {MORE.get(module, '')}".split()]
     tests += () if folder else sorted(Path("tests").glob(f"test_{module}*.py"))
     command = f"{PYTEST} {path} {' '.join(map(str, tests))}"
     start = time.monotonic()

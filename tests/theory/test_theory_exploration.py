@@ -4,7 +4,7 @@ from math import ceil, log, log2, sqrt
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -23,9 +23,14 @@ SIZES = {
 
 
 @given(**SIZES)
+@example(d=1, H=1, epsilon=36.0, delta=1e-4, rho=0.999, kappa=2.0)  # the noise of the regressions asks for most
+@example(d=1, H=1, epsilon=1000.0, delta=1e-4, rho=0.999, kappa=150.0)  # the blocks of one policy do
 @settings(max_examples=60, deadline=None)
 def test_the_plan_keeps_every_condition_of_the_proof(d, H, epsilon, delta, rho, kappa):
-    """The conditions as the proof states them, stage by stage and round by round, not as the plan solves them."""
+    """The conditions as the proof states them, stage by stage and round by round, not as the plan solves them.
+
+    They also hold no better than they must: T and M are the smallest, up to rounding up to a whole number.
+    """
     for rare in (False, True):
         plan = ucb_plan(d, H, epsilon, delta, rho, rare=rare, kappa=kappa)
         T, M, (wide_w, wide_g) = plan.n_rounds, plan.n_trajectories, plan.bin_widths
@@ -46,6 +51,9 @@ def test_the_plan_keeps_every_condition_of_the_proof(d, H, epsilon, delta, rho, 
         bonuses = (covered + plan.beta * sqrt(1 + kappa)) * stale * H * sqrt(d * log2(1 + T / d) / T)
         sampling = (sqrt(H**3) + H) * sqrt(2 * log(events / delta) / (T * M))
         assert bonuses + sampling + 2 * H * rounded_w <= epsilon * (1 + 1e-9)
+        assert 2 * H * rounded_w == pytest.approx(epsilon / 4)
+        assert T < 1000 or bonuses == pytest.approx(epsilon / 2, rel=1 / T + 1e-9)
+        used = [2 * noise / left, 4 * sampling / epsilon]
         # Steps 5 and 6: the calls of a run.
         ridge, moments = sqrt(2 * d) * (1 + H) / wide_w, sqrt(d * (d + 3) / 2) / wide_g
         if rare:
@@ -53,11 +61,13 @@ def test_the_plan_keeps_every_condition_of_the_proof(d, H, epsilon, delta, rho, 
             calls = H * weights * sqrt(T / M) * (ridge + (1 + log2(T)) * moments)
             block = sqrt(T / M) * (1 + sqrt(log(4 * H * T**2 / delta)))
             assert 3 * block <= 1 + 1e-9
+            used.append(3 * block)
         else:  # the sum of sqrt(t), with an integral above it
             calls = H * (2 / 3 * T**1.5) / sqrt(M) * (ridge + moments)
             if T < 10**5:
                 assert np.sqrt(np.arange(1.0, T)).sum() <= 2 / 3 * T**1.5
         assert 2 * calls <= rho * (1 + 1e-9)
+        assert max(2 * calls / rho, *used) == pytest.approx(1, rel=1 / M + 1e-9)
 
 
 @pytest.mark.parametrize("rare", [False, True])
