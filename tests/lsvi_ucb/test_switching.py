@@ -175,6 +175,12 @@ def test_rare_switching_agrees_more_often_at_the_same_trajectories():
     assert agree[1] - agree[0] >= 4
 
 
+def test_a_growth_of_one_publishes_every_round_though_coarse_bins_hide_all_growth():
+    """30 rounds stay below a bin of 50, so that Lambda, one number here, shrinks about as often as it grows."""
+    result = run(model(dim=1, horizon=1), n_rounds=30, bin_widths=(0.1, 50.0))
+    assert result.switches.tolist() == list(range(1, 30))
+
+
 def test_a_bad_growth_is_refused():
     for growth in (0.5, np.nan, np.inf, "2"):
         with pytest.raises((ValueError, TypeError), match="growth"):
