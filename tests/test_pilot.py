@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from rrl import PilotWarning, hypergrid_round, pilot_bin_width, shared_uniform
 from rrl.theory import disagreement_probability
@@ -82,6 +83,16 @@ def test_the_width_is_the_next_of_the_shared_list(ratio):
         assert step == pytest.approx(round(step), abs=1e-9)
         assert 1 <= pilot.bin_width / pilot.smallest < ratio * (1 + 1e-12)
         assert pilot.predicted <= 0.05 * (1 + 1e-5)
+
+
+@pytest.mark.parametrize(("ratio", "capped"), [(2.0, False), (1.01, True)])
+def test_the_width_risk_is_the_distance_of_two_normal_means_of_eight_parts(monkeypatch, ratio, capped):
+    logs = 0.1 * np.arange(8)
+    widths = iter(np.exp([0, *logs]))
+    monkeypatch.setattr("rrl.pilot._smallest_width", lambda *_: (next(widths), np.full((1, 1), 1e-9)))
+    pilot = own_pilot(1, 0, rho=0.2, ratio=ratio)[1]
+    distance = stats.foldnorm(0, scale=np.sqrt(2 * np.var(logs, ddof=1) / 8)).mean()
+    assert pilot.width_risk == pytest.approx(1 if capped else distance / np.log(ratio))
 
 
 def test_two_answers_get_different_widths_with_the_stated_probability(acceptance):
