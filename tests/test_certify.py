@@ -240,6 +240,9 @@ def test_it_stops_at_max_pairs_and_says_that_it_knows_nothing():
     certificate = certify_replicability(coin, rho=0.18, seed=0, max_pairs=7)
     assert certificate.verdict == "undecided" and certificate.n_pairs == 7
     assert certificate.lower < 0.18 < certificate.upper
+    printed = "verdict n_pairs n_disagree rho confidence lower upper".split()
+    values = ", ".join(f"{name}={getattr(certificate, name)!r}" for name in printed)
+    assert repr(certificate) == f"Certificate({values})"
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ MORE = {
     "features": "test_fitted_q.py",
     "replicability": "test_pairs.py",
     "evidence": "test_certify.py",
-    "certify": "test_pairs.py",
+    "certify": "test_pairs.py test_programs.py",
     "law": "test_certify.py",
     "mdp/counterexamples": "book/test_errata.py",
 }
@@ -96,8 +96,8 @@ def places(path, items):
 def try_module(module, size, seed):
     """Try one random change at each of `size` random places of a module; return what became of them."""
     path, folder = Path("rrl", f"{module}.py"), module.rpartition("/")[0]
-    tests = [Path("tests", name) for name in f"test_interface.py {folder} {MORE.get(module, '')}".split()]
-    tests += () if folder else sorted(Path("tests").glob(f"test_{module}*.py"))
+    tests = [] if folder else sorted(Path("tests").glob(f"test_{module}*.py"))
+    tests += [Path("tests", name) for name in f"test_interface.py {folder} {MORE.get(module, '')}".split()]
     command = f"{PYTEST} {path} {' '.join(map(str, tests))}"
     start = time.monotonic()
     outcome, said = run_tests(command, 1200)
