@@ -92,6 +92,8 @@ class GymnasiumPool:
     the action has no effect). Each environment depends on its own seed only. Their state cannot be saved: a training
     that goes on from a checkpoint starts new episodes, and counts it in ``Trainer.restarts``.
 
+    Rewards are learnt as signs, as on Atari, unless `clip_rewards` of :class:`rrl.pqn.PQNConfig` is False.
+
     Parameters
     ----------
     environment : str, callable or gymnasium.vector.VectorEnv
