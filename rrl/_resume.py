@@ -106,7 +106,7 @@ class Records:
     """
 
     def __init__(self, store, unit):
-        self.store = store
+        self.store, self.started = store, {}
         if store is None:
             return
         from .experiments.provenance import provenance
@@ -123,7 +123,20 @@ class Records:
     def load(self, **which):
         """The result on record, or None."""
         record = self.store.load(self.unit | which) if self.store else None
+        if record:
+            self.started[which.get("pair")] = record["provenance"].get("started", "")
         return record and record["result"]
+
+    def newest(self, before=False):
+        """The newest attempt at the measurement that has a record, from 0; the one to come after it if it is before."""
+        units = [record["unit"] for record in self.store.records()]
+        there = [unit.get("attempt", 0) for unit in units if unit | self.unit == unit]
+        return max(there) + bool(before) if there else 0
+
+    def take(self, attempt):
+        """Load and save the records of this attempt."""
+        if attempt:
+            self.unit = self.unit | {"attempt": attempt}
 
     def save(self, result, seconds, **which):
         """Put a result on record."""

@@ -154,8 +154,8 @@ class Program:
             return "the bytes of the files it writes"
         return ", ".join(self.keys) if self.keys else "everything in the files it writes"
 
-    def words(self, shared_seed, data_seed, out="{out}"):
-        """The command of one run."""
+    def words(self, shared_seed, data_seed, out="rrl-out"):
+        """The command of one run; by default, one to paste."""
         places = {"{shared_seed}": f"{shared_seed}", "{data_seed}": f"{data_seed}", "{out}": f"{out}"}
         filled = []
         for word in self.command:
@@ -209,7 +209,9 @@ class Program:
                     raise RunFailed(f"published nothing {where}")
                 return read_outputs(files, self.keys, self.as_bytes)
             except RunFailed as error:
-                raise RunFailed(f"{error}{_tail(said, silent='')}") from None
+                failed = RunFailed(f"{error}{_tail(said, silent='')}")
+                failed.unreadable = any(files.values())
+                raise failed from None
 
 
 def _own_output(command):

@@ -52,6 +52,12 @@ class Certificate:
         Pairs of which a run crashed: part of `n_disagree`, or the one that ended the measurement.
     crash : {"differ", "stop"}
         Which of the two.
+    withheld : str
+        Why "replicable" is not claimed, although the limits would allow it.
+    recorded : tuple of str
+        When the pairs that were not run now, but come from records, were run.
+    attempt : int
+        How often a program's pairs had been run anew before.
     """
 
     verdict: str
@@ -67,6 +73,9 @@ class Certificate:
     interrupted: bool = field(repr=False)
     n_crashed: int = field(repr=False)
     crash: str = field(repr=False)
+    withheld: str = field(default="", repr=False)
+    recorded: tuple[str, ...] = field(default=(), repr=False, compare=False)
+    attempt: int = field(default=0, repr=False, compare=False)
 
     def statement(self, subject: str, *, compared: str = "integer codes", **details) -> Any:
         """What one prints and publishes of this measurement.
@@ -144,12 +153,25 @@ def settle(
     finally:
         pairs.close()
     drew = [pair.drew for pair in seen]
+    withheld = ""
     if verdict == "replicable" and (is_constant(seen) if needs_change else not any(d is None or d for d in drew)):
         verdict = "undecided"
+        withheld = (
+            "all runs published the same output, so that nobody can see whether their seeds are used"
+            if needs_change
+            else "no run drew from its generator"
+        )
     n_crashed = sum(not pair.compared for pair in seen)
     if n_crashed == len(seen):
         verdict = "undecided"  # nothing was compared
     found = _certificate(verdict, seen, rho, confidence, seed, interrupted, n_crashed, crash)
+    if withheld:
+        found = replace(found, withheld=withheld)
+        if needs_change:
+            claim = (
+                'therefore nothing is claimed; --allow-constant (allow_constant=True) claims "replicable" all the same'
+            )
+            found = replace(found, notes=(*found.notes, claim))
     if verdict == "not replicable" and log_evidence(n_disagree - n_crashed, len(seen), rho)[1] < level:
         found = replace(found, notes=(*found.notes, "had the crashed runs agreed, this would not be settled"))
     return found
@@ -160,6 +182,12 @@ def _certificate(verdict, seen, rho, confidence, seed, interrupted, n_crashed, c
     limits = anytime_limits(n_disagree, len(seen), confidence)
     found = (verdict, len(seen), n_disagree, float(rho), float(confidence), *limits)
     return Certificate(*found, seed, tuple(seen), notes_of(seen), interrupted, n_crashed, crash)
+
+
+def with_records(found: Any, records: Any, known: Any, attempt: int = 0) -> Any:
+    """The certificate, which tells when the pairs from records were run."""
+    started = sorted(records.started.get(pair.index, "") for pair in found.pairs if pair.index in known)
+    return replace(found, recorded=tuple(started), attempt=attempt)
 
 
 def _standing(n_disagree, n_pairs, rho, confidence):
@@ -227,7 +255,8 @@ def certify_replicability(
     ValueError
         If an argument is out of its range.
     TypeError
-        If a run returns anything but integer codes; the error says what it returned.
+        If `run` does not take two arguments, or a run returns anything but integer codes; the error says
+        what it returned.
     Exception
         Of a run, with ``crash="stop"``; a note says of which pair.
 
@@ -235,7 +264,9 @@ def certify_replicability(
     -----
     ReplicabilityWarning
         If no run draws from its generator: then the verdict is never "replicable", since runs on one
-        and the same data prove nothing. If a run of a pair crashed and was counted.
+        and the same data prove nothing. If a run of a pair crashed and was counted. Outputs that never
+        change are certified with a note, since the draws are seen; of a program, whose draws nobody sees,
+        :func:`rrl.certify_program` claims nothing then.
 
     Notes
     -----
@@ -261,7 +292,7 @@ def certify_replicability(
     settings = {"rho": rho, "confidence": confidence, "seed": seed, "known": known, "crash": crash}
     try:
         with teller(progress) as tell:
-            found = settle(watched(pairs, stacklevel=4), **settings, tell=tell)
+            found = with_records(settle(watched(pairs, stacklevel=4), **settings, tell=tell), records, known)
     except Exception as error:
         if hasattr(error, CRASHED):
             error.add_note('crash="differ" would count the pair as one that differs')

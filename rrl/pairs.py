@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import time
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
@@ -41,10 +42,13 @@ class RunFailed(RuntimeError):
     crashes : int
         How often the run's pair has crashed with these seeds, this time included; 0 if nobody knows that
         it was the program's fault.
+    unreadable : bool
+        Whether the run ended well, and published what cannot be compared.
     """
 
     certificate: Any = None
     crashes: int = 0
+    unreadable: bool = False
 
 
 class RunPrevented(RunFailed):
@@ -247,6 +251,13 @@ def measured(
     """Yield the pairs of a measurement in order, those on record, which `known` is told, without running them."""
     if not callable(run):
         raise TypeError(f"run must be a function of (shared_seed, rng), got {run!r}")
+    # Not a run that crashes, whatever crashes count as.
+    with contextlib.suppress(ValueError):  # of some builtins nobody knows
+        signature = inspect.signature(run)
+        try:
+            signature.bind(0, None)
+        except TypeError as error:
+            raise TypeError(f"run must be a function of (shared_seed, rng), got one of {signature}: {error}") from None
     for indices in chunks(n_pairs, n_jobs):
         loaded = {index: recalled(records, index, crash) for index in indices}
         todo = [index for index in indices if loaded[index][0] is None]
@@ -310,6 +321,13 @@ def notes_of(pairs: Any) -> Any:
         n = sum(bool(pair.beside) and not pair.differs for pair in pairs)
         differ = "differs" if len(beside) == 1 else "differ"
         notes.append(
-            f"in {n} pairs that agree on what was compared, {', '.join(beside)} {differ}: compare all that you publish"
+            f"in {n} pair{'s' * (n > 1)} that agree{'s' * (n == 1)} on what was compared, "
+            f"{', '.join(beside)} {differ}: compare all that you publish"
+        )
+    whole = [pair for pair in pairs if pair.compared]
+    if len(whole) > 1 and not (is_constant(pairs) or beside or any(p.differs or p.drew is not None for p in whole)):
+        notes.append(
+            "no two runs of a pair differed: a program that ignores {data_seed} looks the same. "
+            "Run it twice with one shared seed and two data seeds, and print what was drawn"
         )
     return tuple(notes)

@@ -15,7 +15,7 @@ from ._progress import teller
 from ._published import MOST, differences
 from ._resume import Records
 from ._running import Program, Running, command_text
-from .certify import settle
+from .certify import settle, with_records
 from .pairs import Pair, RunFailed, RunPrevented, crashed_pair, keep, pair_children, recalled
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def _pair(program, seed, index, running, slots, records, known, crash):
         if crash == "differ":
             return pair
         failed = RunFailed(f"{text}\n  with these seeds it has failed {len(pair.crashed)} times" if past else text)
-        failed.crashes = len(pair.crashed)
+        failed.crashes, failed.unreadable = len(pair.crashed), error.unreadable
         raise failed
     (one_is, one_has), (two_is, two_has) = runs
     beside = sorted(one_has.keys() | two_has.keys())
@@ -124,6 +124,7 @@ def certify_program(
     progress: bool = False,
     store: Any = None,
     crash: str = "stop",
+    again: bool = False,
 ) -> Any:
     """Settle whether a program in any language is rho-replicable: what ``rrl certify`` does.
 
@@ -160,7 +161,8 @@ def certify_program(
     progress : bool, default=False
         Say on standard error how it stands.
     store : path or RunStore, optional
-        Where every pair is put on record; the same call goes on from there.
+        Where every pair is put on record; the same call goes on from there. Records belong to the command
+        and the files that it names; what the program itself opens (imports, inner scripts) is not checked.
     crash : {"stop", "differ"}, default="stop"
         What a run does that crashes, takes too long, or publishes nothing that can be compared: end the
         measurement, or count its pair as one that differs, which can only raise the upper limit. Such a
@@ -168,6 +170,9 @@ def certify_program(
         others would be of another program. "differ" counts every crash in the store, whatever came out
         when the pair was run again. A run that did not start, or that SIGTERM, SIGINT or SIGHUP ended,
         says nothing of the program, and ends the measurement always.
+    again : bool, default=False
+        Run all pairs anew, as after a change that the records do not know of. Earlier records stay where
+        they are; later calls go on from the newest attempt of which a pair is on record.
 
     Returns
     -------
@@ -200,8 +205,18 @@ def certify_program(
     program = Program(tuple(command), tuple(keys), bool(as_bytes), time_limit)
     program.check()
     records = Records(store, lambda: program.unit() | {"seed": int(seed)})
+    attempt = 0
+    if records.store is not None:
+        attempt = records.newest(before=again)
+        records.take(attempt)
     known = set()
     pairs = program_pairs(program, int(seed), int(max_pairs), int(jobs), records, known, crash)
     with teller(progress) as tell:
         settings = {"rho": rho, "confidence": confidence, "seed": int(seed), "crash": crash}
-        return settle(pairs, **settings, tell=tell, known=known, needs_change=not allow_constant)
+        try:
+            found = settle(pairs, **settings, tell=tell, known=known, needs_change=not allow_constant)
+        except RunFailed as error:
+            if error.certificate is not None:
+                error.certificate = with_records(error.certificate, records, known, attempt)
+            raise
+    return with_records(found, records, known, attempt)

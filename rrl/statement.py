@@ -33,6 +33,9 @@ ORDERS = {
     "`": r"\textasciigrave{}",
 }
 
+#: What the two runs of a pair had; a program may leave its data seed unused.
+GIVEN = "shared one random seed and were given independent data seeds"
+DREW = "shared one random seed and drew their data independently"
 #: What was done with pairs of which a run crashed.
 COUNTED = {"differ": "count as pairs that differ", "stop": "none counts: the first ends the measurement"}
 
@@ -93,6 +96,10 @@ class ReplicabilityStatement:
     def of(cls, certificate: Any, subject: Any, compared: Any, details: Any) -> Any:
         """The statement of a certificate."""
         pairs = [pair.to_dict() | {"differs": pair.differs} for pair in certificate.pairs]
+        # Of a program nobody sees what it draws.
+        pairs = [{name: value for name, value in pair.items() if (name, value) != ("drew", None)} for pair in pairs]
+        given = any(pair.data_seeds for pair in certificate.pairs)
+        recorded = certificate.recorded
         names = ("verdict", "rho", "confidence", "n_pairs", "n_disagree", "lower", "upper", "seed", "interrupted")
         content = {
             "statement": "rho-replicability (arXiv 2509.08660, Definition 2.2): Pr[two runs differ] <= rho",
@@ -102,6 +109,14 @@ class ReplicabilityStatement:
             "limits": "each at the confidence, at all numbers of pairs together",
             "n_crashed": certificate.n_crashed,
             "crashed_pairs": COUNTED[certificate.crash],
+            "data": GIVEN if given else DREW,
+            "withheld": certificate.withheld,
+            "attempt": certificate.attempt,
+            "from_records": {
+                "n_pairs": len(recorded),
+                "first": min(recorded, default=""),
+                "last": max(recorded, default=""),
+            },
             "notes": list(certificate.notes),
             **details,
             "versions": {"rrl": __version__, "python": platform.python_version(), "numpy": np.__version__},
@@ -131,14 +146,15 @@ class ReplicabilityStatement:
         claims = {
             "replicable": rf"It is therefore ${found['rho']:g}$-replicable at confidence {percent}: ",
             "not replicable": rf"It is therefore not ${found['rho']:g}$-replicable, at confidence {percent}: ",
-            "undecided": rf"This does not settle whether it is ${found['rho']:g}$-replicable at confidence {percent}: ",
+            "undecided": rf"This does not settle whether it is ${found['rho']:g}$-replicable at confidence {percent}"
+            + (f", because {found['withheld']}: " if found["withheld"] else ": "),
         }
         versions = ", ".join(f"{name} {version}" for name, version in found["versions"].items())
         lines = [
             "% Replicability statement; all seeds and pairs are in the JSON file of the same name.",
             r"\paragraph{Replicability.}",
             rf"We ran {{\ttfamily {_latex(found['subject'])}}} in {found['n_pairs']} pairs of runs.",
-            "The two runs of a pair shared one random seed and drew their data independently.",
+            f"The two runs of a pair {found['data']}.",
             rf"We compared {_latex(found['compared'])}: "
             rf"{found['n_disagree']} of the {found['n_pairs']} pairs differed. {_crashes(found)}",
             claims[found["verdict"]] + rf"the probability $\rho$ that two runs differ lies in "

@@ -263,3 +263,10 @@ def test_it_stops_at_max_pairs_and_says_that_it_knows_nothing():
 def test_bad_input_is_refused_by_name(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_a_function_of_another_signature_is_an_error_at_once_and_no_crash():
+    for run in (lambda rng: 0, lambda shared_seed, rng, more: 0, lambda *, shared_seed, rng: 0):
+        with pytest.raises(TypeError, match=r"run must be a function of \(shared_seed, rng\), got one of \("):
+            certify_replicability(run, rho=0.1, seed=0, crash="differ")
+    assert certify_replicability(lambda *given: int(given[1].random() < 2), rho=0.5, seed=0).verdict == "replicable"

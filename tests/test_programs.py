@@ -133,7 +133,74 @@ open(sys.argv[3], "w").write(json.dumps({"codes": [int(sys.argv[2])], "predictio
 def test_a_program_whose_output_never_changes_is_not_called_replicable():
     found = certify_program(program("print(1)"), rho=0.5)
     assert found.verdict == "undecided" and found.n_disagree == 0 and "published the same output" in found.notes[0]
-    assert certify_program(program("print(1)"), rho=0.5, allow_constant=True).verdict == "replicable"
+    assert "--allow-constant" in found.notes[-1]
+    assert "at confidence 95\\,\\%, because all runs published the same output, so" in found.statement("it").to_latex()
+    allowed = certify_program(program("print(1)"), rho=0.5, allow_constant=True)
+    assert allowed.verdict == "replicable" and "because" not in allowed.statement("it").to_latex()
+
+
+def scripts(folder, inner):
+    """A script that the command names, and one that it runs."""
+    (folder / "inner.sh").write_text(inner)
+    (folder / "outer.sh").write_text(f'sh {folder}/inner.sh "$1" "$2"\n')
+    return ["sh", str(folder / "outer.sh"), *SEEDS]
+
+
+def test_after_an_inner_change_only_again_runs_the_pairs_anew(tmp_path, capsys):
+    words = ("certify", "--rho", 0.3, "--folder", tmp_path / "store", "--quiet")
+    command = scripts(tmp_path, 'echo "$2"\n')
+    assert rrl(*words, "--", *command) == 0
+    assert "from records" not in capsys.readouterr().out
+    first = {path: path.read_bytes() for path in (tmp_path / "store" / "pairs").glob("*.json")}
+    scripts(tmp_path, 'echo "$1"\n')
+    # What was measured is on record, and nobody looks into the inner script: it is said.
+    assert rrl(*words, "--", *command) == 0
+    out = capsys.readouterr().out
+    assert "11 of 11 pairs are from records of 2" in out and "(imports, inner scripts) is not checked" in out
+    content = json.loads((tmp_path / "store" / "statement.json").read_text())
+    assert content["from_records"]["n_pairs"] == 11 and content["attempt"] == 0
+    assert rrl(*words, "--again", "--", *command) == 1
+    assert "from records" not in capsys.readouterr().out
+    content = json.loads((tmp_path / "store" / "statement.json").read_text())
+    assert content["from_records"] == {"n_pairs": 0, "first": "", "last": ""} and content["attempt"] == 1
+    # The newest attempt is what counts from now on, and the first is still there.
+    assert rrl(*words, "--", *command) == 1
+    assert f"{content['n_pairs']} of {content['n_pairs']} pairs are from records" in capsys.readouterr().out
+    assert all(path.read_bytes() == text for path, text in first.items())
+    with pytest.raises(SystemExit):
+        rrl("certify", "--help")
+    assert "--again" in capsys.readouterr().out
+
+
+def test_an_attempt_that_was_interrupted_is_the_one_that_goes_on(tmp_path):
+    store, options = tmp_path / "store", {"rho": 0.3, "store": tmp_path / "store"}
+    command = scripts(tmp_path, 'echo "$2"\n')
+    certify_program(command, **options)
+    scripts(tmp_path, 'echo "$1"\n')
+    begun = certify_program(command, again=True, max_pairs=1, **options)
+    assert (begun.n_pairs, begun.n_disagree, begun.attempt, begun.recorded) == (1, 1, 1, ())
+    whole = certify_program(command, **options)
+    assert whole.verdict == "not replicable" and whole.n_disagree == whole.n_pairs and len(whole.recorded) == 1
+    # Without a record there is nothing to set aside; an attempt that leaves none is none.
+    assert certify_program(command, rho=0.3, again=True, store=tmp_path / "new", max_pairs=1).attempt == 0
+    scripts(tmp_path, "exit 1\n")
+    with pytest.raises(RunFailed):
+        certify_program(command, again=True, **options)
+    scripts(tmp_path, 'echo "$2"\n')
+    third = certify_program(command, **options)
+    assert (third.verdict, third.attempt, third.recorded) == ("replicable", 2, ())
+    assert len({record["unit"].get("attempt", 0) for record in RunStore(store).records()}) == 3
+
+
+def test_a_program_that_ignores_its_data_seed_is_told_from_none_and_the_statement_claims_no_draws(tmp_path):
+    ignores = certify_program(program(AGREES), rho=0.3)
+    assert "a program that ignores {data_seed} looks the same" in ignores.notes[-1]
+    statement = ignores.statement("it")
+    assert "were given independent data seeds" in statement.to_latex() and "drew" not in statement.to_json()
+    # One that differs, or whose other outputs do, shows that it uses the seed.
+    for rho in (0.2, 0.02):
+        differs = certify_program(program(CODE), rho=rho, max_pairs=60)
+        assert bool(differs.n_disagree) != any("ignores" in note for note in differs.notes)
 
 
 # Refused before anything runs.
@@ -273,7 +340,7 @@ def test_a_pair_that_works_when_it_is_run_again_says_so_and_counts_as_its_crash_
         certify_program(command, rho=0.5, store=store)
     again = certify_program(command, rho=0.5, store=store)
     assert again.verdict == "replicable" and (again.n_disagree, again.n_crashed) == (0, 0)
-    assert again.notes == (
+    assert again.notes[:-1] == (
         f"of pair {FIRST} a run had crashed: what was published when the pair was run again, with the same seeds, "
         "is what counts",
     )
@@ -391,7 +458,9 @@ def test_the_worked_example_from_an_empty_folder(tmp_path, monkeypatch, capsys):
     # Again, all is on record.
     monkeypatch.setattr(programs.Program, "run", lambda *_: pytest.fail("it ran"))
     assert rrl("certify", "--rho", 0.2, "--jobs", 2, "--quiet", *awk(20_000)) == 0
-    assert capsys.readouterr() == (out, "")
+    lines, n = capsys.readouterr().out.splitlines(), content["n_pairs"]
+    assert lines[-3].startswith(f"{n} of {n} pairs are from records of 2") and "--again" in lines[-2]
+    assert lines[:-3] + lines[-1:] == out.splitlines()
 
 
 def test_what_the_how_to_shows_is_what_comes_out(tmp_path):
@@ -438,7 +507,11 @@ def test_each_end_has_its_exit_status(tmp_path, capsys):
     assert rrl("certify", "--rho", 0.01, *folder[:2], "--", *failing("sys.exit('\\x1b[31mred')")) == 4
     err = capsys.readouterr().err
     assert "2 times with these seeds, so the same command is likely to stop here again" in err
-    assert "--crash differ" in err and f"{FIRST} pairs are there, 1 failure" in err
+    assert (
+        "--crash differ" in err
+        and "after any other change, add --again" in err
+        and f"{FIRST} pairs are there, 1 failure" in err
+    )
     (tmp_path / "file").touch()
     assert rrl("certify", "--rho", 0.2, "--quiet", "--folder", tmp_path / "file", *awk(200)) == 4
     assert "cannot write" in capsys.readouterr().err
@@ -549,3 +622,13 @@ def test_a_program_that_fails_at_once_leaves_words_and_no_statement(tmp_path, ca
     out, err = capsys.readouterr()
     assert out == "" and "run 1 of pair 0 ended with status 1" in err and "ZeroDivisionError" in err
     assert not list(tmp_path.glob("statement*"))
+
+
+def test_floats_are_no_crash_to_count_and_the_command_can_be_pasted(tmp_path, capsys):
+    code = "import json, sys; json.dump([float(sys.argv[1])], open(sys.argv[3], 'w'))"
+    assert rrl("certify", "--rho", 0.2, "--folder", tmp_path, "--quiet", "--", *program(code, "{out}.json")) == 4
+    err = capsys.readouterr().err
+    assert "as float" in err and "what it publishes cannot be compared" in err and "--crash" not in err
+    command = err.split("command: ")[1].splitlines()[0]
+    subprocess.run(command, shell=True, check=True, cwd=tmp_path)
+    assert (tmp_path / "rrl-out.json").is_file()

@@ -33,7 +33,11 @@ example:
 Seeds are integers from 0 to 2^31 - 1. Arrays of .npz, .npy and .safetensors and entries of .json are compared as
 integers, booleans and text; floats there are refused, since they differ by the machine. Other files, standard output,
 and with --bytes all files are compared bit by bit. Every pair is put on record: the same command goes on from there,
-after Ctrl-C, a crash or a kill. It ends with a statement in JSON and LaTeX.
+after Ctrl-C, a crash or a kill. Records belong to the command and the files that it names; after a change of what
+the program itself opens (imports, inner scripts), add --again. It ends with a statement in JSON and LaTeX.
+
+Nobody sees what a program draws: one that ignores {data_seed} agrees with itself and may be called replicable. A note
+says so where no two runs of a pair differed. If all runs publish the same, nothing is claimed.
 
 A run that crashes, takes too long or publishes nothing that can be compared ends the measurement: its pair is not
 decided, and the same command runs it again. With --crash differ every such pair counts as one that differs, which can
@@ -74,6 +78,7 @@ def add(commands):
         action="store_true",
         help="claim replicability even if every run publishes the same, whatever its seeds",
     )
+    option("--again", action="store_true", help="run all pairs anew; earlier records stay where they are")
     option("--folder", type=Path, help="of the records and the statement (default: rrl-results/certify/NAME)")
     option("--quiet", action="store_true", help="no progress on standard error")
     certify.set_defaults(do=certify_main, refuse=certify.error, failed=FAILED)
@@ -114,6 +119,8 @@ def certify_main(args):
             own = program.unit() | {"seed": args.seed}
             units = [record["unit"] for record in RunStore(folder / "pairs").records()]
             units = [unit for unit in units if unit | own == unit]
+            last = max((unit.get("attempt", 0) for unit in units), default=0)
+            units = [unit for unit in units if unit.get("attempt", 0) == last and not args.again]
             done = sum("crash" not in unit for unit in units)
             there = f", {done} pair{'s are' if done > 1 else ' is'} there" if done else ""
             if failed := len(units) - done:
@@ -130,6 +137,8 @@ def certify_main(args):
                 print(plain(f"  {command_text(program.words(pair.shared_seed, data_seed))}"))
         statement = found.statement(subject, compared=program.compared(), **_origin(program, failure))
         print("\n".join(map(plain, str(statement).splitlines())))
+        if found.recorded:
+            print(_from_records(found))
         print(f"statement: {' and '.join(plain(path) for path in statement.write(folder / 'statement'))}")  # pyright: ignore[reportOperatorIssue]
     if failure is not None:
         print("\n".join(["error:", *(plain(line) for line in f"{failure}".splitlines())]), file=sys.stderr)
@@ -158,6 +167,7 @@ def _settle(args, folder):
             progress=not args.quiet,
             store=folder / "pairs",
             crash=args.crash,
+            again=args.again,
         )
     except RunFailed as error:
         return error.certificate, error
@@ -166,10 +176,26 @@ def _settle(args, folder):
     return found, None
 
 
+def _from_records(found):
+    """How much was not run now, and what nobody has checked."""
+    days = list(dict.fromkeys(moment[:10] for moment in found.recorded))
+    n = len(found.recorded)
+    return (
+        f"{n} of {found.n_pairs} pairs {'is' if n == 1 else 'are'} from records of "
+        f"{' to '.join(dict.fromkeys([days[0], days[-1]]))}; what the program itself opens (imports, inner scripts) is "
+        "not checked:\n--again runs all pairs anew"
+    )
+
+
 def _next(failure):
     """What the next call does after a failure, and what else there is to do."""
     if not failure.crashes:
         return "its pair is not decided; the same command runs it again and goes on from there"
+    if failure.unreadable:
+        return (
+            "its pair is not decided: the program ran well, and what it publishes cannot be compared.\n"
+            "Change that, or what is compared: --key, --bytes"
+        )
     if failure.crashes == 1:
         return (
             "its pair is not decided; the same command runs it again, with the same seeds, and goes on if it then "
@@ -177,8 +203,8 @@ def _next(failure):
         )
     return (
         f"its pair is not decided; it failed {failure.crashes} times with these seeds, so the same command is likely "
-        "to stop here again.\nMend the program (if a file of the command changes, all pairs are run anew), or count "
-        "every such pair as one\nthat differs: --crash differ"
+        "to stop here again.\nMend the program: if a file that the command names changes, all pairs are run anew; "
+        "after any other change, add --again.\nOr count every such pair as one that differs: --crash differ"
     )
 
 
