@@ -167,7 +167,7 @@ def certify_program(
         What a run does that crashes, takes too long, or publishes nothing that can be compared: end the
         measurement, or count its pair as one that differs, which can only raise the upper limit. Such a
         pair is never left out: runs may crash just where they would differ, and a certificate of the
-        others would be of another program. "differ" counts every crash in the store, whatever came out
+        others would be of another program. "differ" counts every crash of the attempt on record, whatever came out
         when the pair was run again. A run that did not start, or that SIGTERM, SIGINT or SIGHUP ended,
         says nothing of the program, and ends the measurement always.
     again : bool, default=False

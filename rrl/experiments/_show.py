@@ -18,7 +18,7 @@ MOST_TOLD = 5
 def add(commands, folders):
     """Add the command to a parser's subcommands, and return it; ``folders(args)`` says where records may lie."""
     show = commands.add_parser("show", help="print a record, or list them")
-    help_text = "first letters of a record's name, or a study FILE.py whose records to list (default: list all)"
+    help_text = "first letters of a record's name, or an experiment or FILE.py whose records to list (default: all)"
     show.add_argument("key", nargs="?", metavar="RUN", help=help_text)
     add_option(show)
     show.set_defaults(do=_show, where=folders)
@@ -31,7 +31,8 @@ def _show(args):
         raise ValueError(f"there are no records in {', '.join(map(str, found))}")
     # A record that lies in two folders is one.
     records = {unit_key(r["unit"]): (r, RunStore(f).path(r["unit"])) for f, own in found.items() for r in own}
-    if args.key is None or args.key.endswith(".py"):
+    experiments = {record["unit"]["experiment"] for record, _ in records.values()}
+    if args.key is None or args.key.endswith(".py") or args.key in experiments:
         _list(args, found, [record for record, _ in records.values()])
         return
     runs = {key: record["unit"] for key, (record, _) in records.items()}
@@ -49,9 +50,11 @@ def _show(args):
 def _list(args, found, records):
     """A line on each record, those of a study's earlier versions only if they are asked for."""
     runs = {unit_key(record["unit"]): record["unit"] for record in records}
+    file = args.key if args.key and args.key.endswith(".py") else None
     if args.key:
-        records = [record for record in records if record["unit"]["experiment"] == Path(args.key).stem]
-    kept, words = (records, []) if args.all_versions else present(records, args.key)
+        name = Path(file).stem if file else args.key
+        records = [record for record in records if record["unit"]["experiment"] == name]
+    kept, words = (records, []) if args.all_versions else present(records, file)
     if not kept:
         raise ValueError("; ".join([f"there are no records of {args.key}", *words]))
     listed = {unit_key(record["unit"]) for record in kept}

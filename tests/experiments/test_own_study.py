@@ -182,6 +182,9 @@ def test_show_and_export_leave_earlier_versions_out_and_say_so(here, capsys):
     assert rrl("show", "it.py") == 0
     out, err = capsys.readouterr()
     assert len(out.splitlines()) == 3 and err == said and "version" not in out
+    # The name alone is that of its newest records, as it is for export.
+    assert rrl("show", "it", "--folder", folder) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 1
     assert rrl("show", "--folder", folder) == 0
     assert len(capsys.readouterr().out.splitlines()) == 1
     assert rrl("show", "--all-versions", "--folder", folder) == 0
