@@ -52,11 +52,11 @@ class Certificate:
         Pairs of which a run crashed: part of `n_disagree`, or the one that ended the measurement.
     crash : {"differ", "stop"}
         Which of the two.
-    withheld : str
+    withheld : str, default=""
         Why "replicable" is not claimed, although the limits would allow it.
-    recorded : tuple of str
+    recorded : tuple of str, default=()
         When the pairs that were not run now, but come from records, were run.
-    attempt : int
+    attempt : int, default=0
         How often a program's pairs had been run anew before.
     """
 

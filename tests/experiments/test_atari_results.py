@@ -146,7 +146,10 @@ def test_what_is_recorded():
     records = RunStore(RECORDED).records()
     rows = table(records)
     trained = [r for r in records if r["unit"]["experiment"] == "atari" and r["unit"]["seed"] != EXPERT_SEED]
-    assert sum(len(r["seeds"]) for r in rows) == len(trained) == len(curves(records))
+    # A run stands in the rows of each hold-out that its network was asked on, once in each.
+    runs = {(r["game"], r["variant"], r["total_steps"], seed) for r in rows for seed in r["seeds"]}
+    assert len(runs) == len(trained) == len(curves(records))
+    assert sum(len(r["seeds"]) for r in rows) == sum(r["unit"]["experiment"] == "atari-holdout" for r in records)
     assert len({unit_key(r["unit"]) for r in trained}) == len(trained)
     for row in rows:
         mine = [c for c in curves(records) if (c["game"], c["variant"]) == (row["game"], row["variant"])]
