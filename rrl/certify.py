@@ -165,16 +165,14 @@ def settle(
     if n_crashed == len(seen):
         verdict = "undecided"  # nothing was compared
     found = _certificate(verdict, seen, rho, confidence, seed, interrupted, n_crashed, crash)
-    if withheld:
-        found = replace(found, withheld=withheld)
-        if needs_change:
-            claim = (
-                'therefore nothing is claimed; --allow-constant (allow_constant=True) claims "replicable" all the same'
-            )
-            found = replace(found, notes=(*found.notes, claim))
+    notes = list(found.notes)
+    if withheld and needs_change:
+        notes.append(
+            'therefore nothing is claimed; --allow-constant (allow_constant=True) claims "replicable" all the same'
+        )
     if verdict == "not replicable" and log_evidence(n_disagree - n_crashed, len(seen), rho)[1] < level:
-        found = replace(found, notes=(*found.notes, "had the crashed runs agreed, this would not be settled"))
-    return found
+        notes.append("had the crashed runs agreed, this would not be settled")
+    return replace(found, withheld=withheld, notes=tuple(notes))
 
 
 def _certificate(verdict, seen, rho, confidence, seed, interrupted, n_crashed, crash):
