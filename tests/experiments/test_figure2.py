@@ -17,6 +17,7 @@ from rrl.experiments.games.intervals import (
     mean_interval,
     t_factor,
 )
+from rrl.experiments.games.precision import repeated
 from rrl.experiments.games.runs import holdout_unit
 from rrl.experiments.store import RunStore, unit_key
 from rrl.packing import pack_array, unpack_array
@@ -111,6 +112,73 @@ def test_own_games_are_used_when_all_runs_have_answered():
         "own-0": dict.fromkeys(VARIANTS, (2, 20, 9))
     }
     assert own_games(runs + own[1:], study) == {} == own_games(runs, study)
+
+
+# Repetitions in float32
+
+
+def test_repetitions_by_loops():
+    """Of three seeds in both precisions, one more in bfloat16 alone, on two hold-outs."""
+    variants, both = ["plain", "both"], ("long", "z")
+    fast = made([0, 1, 2, 3], variants=variants, holdouts=both)
+    slow = made([0, 1, 2], variants=variants, holdouts=both, precision="float32")
+    rng = np.random.default_rng(3)
+    for record in fast + slow:
+        if "settings" in record["unit"]:
+            record["result"]["final_mean"] = float(rng.integers(100, 2_000))
+        else:
+            q = rng.normal(scale=0.4, size=(40, 9)).astype(np.float32)
+            record["result"]["q"] = pack_array(q)
+    plain, rounded = repeated(slow + fast)
+    assert (plain.variant, rounded.variant) == ("plain", "both") and plain.seeds == rounded.seeds == [0, 1, 2]
+    assert plain.game == "mspacman" and plain.total_steps == 500_000
+    for found, step in ((plain, 0.0), (rounded, 0.4)):
+        scores, actions = {}, {}
+        for name, own in (("float32", slow), ("bfloat16", fast)):
+            runs = {unit_key(r["unit"]): r for r in own if r["unit"]["variant"] == found.variant}
+            for record in runs.values():
+                unit = record["unit"]
+                if unit["seed"] == 3:
+                    continue
+                if "settings" in unit:
+                    scores[name, unit["seed"]] = record["result"]["final_mean"]
+                elif unit["holdout"] == "long":
+                    q = unpack_array(record["result"]["q"])
+                    code = np.floor(q / np.float32(step) + np.float32(0.5)) if step else q
+                    actions[name, unit["seed"]] = code.argmax(-1)
+
+        def agree(one, other, seeds, actions=actions):
+            pairs = [(i, j) for i in seeds for j in seeds if i != j]
+            return np.mean([(actions[one, i] == actions[other, j]).mean() for i, j in pairs])
+
+        changes = [scores["bfloat16", seed] - scores["float32", seed] for seed in range(3)]
+        test = stats.ttest_1samp(changes, 0).confidence_interval(0.95)
+        assert found.change == pytest.approx(np.mean(changes)) and found.change_interval == pytest.approx(tuple(test))
+        for name in ("float32", "bfloat16"):
+            assert found.returns[name] == pytest.approx(np.mean([scores[name, seed] for seed in range(3)]))
+            assert found.agreements[name] == pytest.approx(agree(name, name, range(3)))
+
+        def shift(seeds):
+            return agree("bfloat16", "bfloat16", seeds) - agree("float32", "float32", seeds)
+
+        parts = np.array([shift([1, 2]), shift([0, 2]), shift([0, 1])])
+        error = stats.t.ppf(0.975, 2) * np.sqrt(2 / 3 * ((parts - parts.mean()) ** 2).sum())
+        assert found.agreement_change == pytest.approx(shift(range(3)))
+        ends = np.clip([shift(range(3)) - error, shift(range(3)) + error], -1, 1)
+        assert found.agreement_interval == pytest.approx(tuple(ends))
+        itself = np.mean([(actions["float32", seed] == actions["bfloat16", seed]).mean() for seed in range(3)])
+        assert found.itself == pytest.approx(itself)
+        assert found.others == pytest.approx(agree("float32", "bfloat16", range(3)))
+
+
+def test_one_seed_in_both_precisions_is_no_comparison_and_two_say_nothing_of_agreement():
+    fast = made([0, 1, 2], holdouts=("long",))
+    assert repeated(fast) == repeated(fast + made([2], holdouts=("long",), precision="float32")) == []
+    # Another length, or another hold-out, is no repetition.
+    assert repeated(fast + made([0, 1], steps=81_920, holdouts=("long",), precision="float32")) == []
+    assert repeated(fast + made([0, 1], precision="float32")) == []
+    (found,) = repeated(fast + made([0, 2], variants=["both"], holdouts=("long",), precision="float32"))
+    assert found.seeds == [0, 2] and found.agreement_interval == (-1.0, 1.0)
 
 
 def test_the_recorded_comparisons(records):

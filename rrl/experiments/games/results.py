@@ -20,7 +20,7 @@ from rrl.pqn.decomposition import reasons
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["costs", "curves", "q_values", "reasons_of", "share_of_ties", "summary", "table", "variants_of"]
+__all__ = ["costs", "curves", "gathered", "q_values", "reasons_of", "share_of_ties", "summary", "table", "variants_of"]
 
 TRAINED = ("atari", "minatar")
 # All runs of the protocol: the paper's, and the book's.
@@ -43,10 +43,20 @@ def variants_of(records: list[dict]) -> dict[str, str]:
     return found
 
 
-def _gathered(records, kind="holdout"):
+def gathered(records: list[dict], kind: str = "holdout") -> dict[tuple, dict[int, tuple[dict, dict]]]:
     """Pairs of a run's record and its Q-values by study (game, planned steps, variant, hold-out) and seed.
 
     Runs of different plans never mix: a longer Breakout is another study, a repetition in float32 another variant.
+
+    Parameters
+    ----------
+    records : list of dict
+    kind : {"holdout", "own"}
+        See `q_values`.
+
+    Returns
+    -------
+    dict
     """
     trained = {unit_key(r["unit"]): r for r in records if r["unit"]["experiment"] in TRAINED}
     variants, asked = variants_of(records), [f"{name}-{kind}" for name in TRAINED]
@@ -78,7 +88,7 @@ def q_values(records: list[dict], kind: str = "holdout") -> dict:
         (seeds, states, actions), seeds in ascending order.
     """
     found = {}
-    for (game, steps, variant, states), runs in _gathered(records, kind).items():
+    for (game, steps, variant, states), runs in gathered(records, kind).items():
         stack = np.stack([unpack_array(record["result"]["q"]) for _, record in runs.values()])
         found.setdefault((game, steps, states), {})[variant] = stack
     return found
@@ -107,7 +117,7 @@ def table(records: list[dict], *, seed: int = 0) -> list[dict]:
         hold-out.
     """
     rows = []
-    for (game, total_steps, variant, states), runs in _gathered(records).items():
+    for (game, total_steps, variant, states), runs in gathered(records).items():
         results = [run["result"] for run, _ in runs.values()]
         answers = [record["result"] for _, record in runs.values()]
         q = np.stack([unpack_array(answer["q"]) for answer in answers])
