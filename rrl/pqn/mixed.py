@@ -3,7 +3,8 @@
 Products of convolutions and hidden dense layers take bfloat16 numbers and add them up in float32; what passes between
 layers is bfloat16, LayerNorm's sums are float32. The last layer is float32, so that Q-values of a network that does
 not round them have no ties. Pixels 0 to 255 are exact in bfloat16: their scale goes into the first weights.
-Channels come last in memory, the order in which these products are fastest.
+Channels come last in memory, the order in which these products are fastest; so that there are enough of them in the
+first convolution, the pixels of a square as wide as its stride are its channels.
 """
 
 from __future__ import annotations
@@ -59,11 +60,32 @@ def kept_as(dtype: Any, precision: Any) -> Any:
     return torch.float32
 
 
-def pixels(observations: Any) -> Any:
-    """Observations of one run, uint8 (B, channels, height, width), as bfloat16 (B, height, width, channels)."""
+def _side(architecture):
+    """Width of the squares of pixels that the first convolution takes as channels, 1 where it cannot."""
+    _, kernel, stride = architecture.convs[0] if architecture.convs else (0, 1, 1)
+    return 1 if kernel % stride else stride
+
+
+def pixels(observations: Any, architecture: Any) -> Any:
+    """Observations of one run, uint8, as `q_values` takes them.
+
+    Parameters
+    ----------
+    observations : torch tensor of uint8, shape (B, channels, height, width)
+    architecture : Architecture
+
+    Returns
+    -------
+    torch tensor of bfloat16, shape (B, height // s, width // s, channels * s * s)
+        With s the stride of the first convolution, where its kernel is a multiple of it; otherwise s is 1.
+    """
     import torch
 
-    return observations.permute(0, 2, 3, 1).contiguous().to(torch.bfloat16)
+    side = _side(architecture)
+    height, width = (n // side for n in observations.shape[2:])
+    used = observations[:, :, : height * side, : width * side]
+    squares = used.unflatten(3, (width, side)).unflatten(2, (height, side))
+    return squares.permute(0, 2, 4, 1, 3, 5).flatten(3).contiguous().to(torch.bfloat16)
 
 
 def laid_out(p: Any, architecture: Any) -> Any:
@@ -85,6 +107,8 @@ def laid_out(p: Any, architecture: Any) -> Any:
     if architecture.scale != 1:
         first = "conv0" if architecture.convs else "dense0"
         laid[f"{first}.weight"] = p[f"{first}.weight"] / architecture.scale
+    if architecture.convs:
+        laid["conv0.weight"] = torch.nn.functional.pixel_unshuffle(laid["conv0.weight"], _side(architecture))
     for i in range(len(architecture.convs)):
         weight = laid[f"conv{i}.weight"].to(torch.bfloat16, memory_format=torch.channels_last)
         laid |= {f"conv{i}.weight": weight, f"conv{i}.bias": p[f"conv{i}.bias"].to(torch.bfloat16)}
@@ -103,7 +127,7 @@ def q_values(laid: Any, x: Any, architecture: Any) -> Any:
     ----------
     laid : dict of str to torch tensor
         From `laid_out`.
-    x : torch tensor, shape (B, height, width, channels)
+    x : torch tensor of bfloat16
         From `pixels`.
     architecture : Architecture
 
@@ -118,8 +142,10 @@ def q_values(laid: Any, x: Any, architecture: Any) -> Any:
     def norm(y, name):
         return functional.layer_norm(y, y.shape[1:], laid[f"{name}.scale"], laid[f"{name}.shift"]).relu_()
 
-    for i, (_, _, stride) in enumerate(architecture.convs):
-        y = functional.conv2d(x.permute(0, 3, 1, 2), laid[f"conv{i}.weight"], laid[f"conv{i}.bias"], stride)
+    for i, (_, kernel, stride) in enumerate(architecture.convs):
+        weight = laid[f"conv{i}.weight"]
+        stride = stride * weight.shape[2] // kernel
+        y = functional.conv2d(x.permute(0, 3, 1, 2), weight, laid[f"conv{i}.bias"], stride)
         x = norm(y.permute(0, 2, 3, 1).contiguous(), f"conv{i}")
     # The dense weights are in the order of (channels, height, width).
     x = x.permute(0, 3, 1, 2).flatten(1)

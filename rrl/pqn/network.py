@@ -225,7 +225,7 @@ class StackedQNetwork:
         if self.precision == "bfloat16":
             rows = self._laid_out(p) if isinstance(p, dict) else p
             seen = [torch.as_tensor(own) for own in observations]
-            seen = [mixed.pixels(own) if own.dtype == torch.uint8 else own for own in seen]
+            seen = [mixed.pixels(own, self.architecture) if own.dtype == torch.uint8 else own for own in seen]
             pairs = zip(rows, seen, strict=True)
             return torch.stack([mixed.q_values(row, own, self.architecture) for row, own in pairs])
         x = torch.as_tensor(observations, device=p["head.weight"].device)

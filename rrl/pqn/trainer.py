@@ -120,8 +120,8 @@ class Trainer:
         self._observation = self._reset()
         shape, kind = self.env.observation_shape, mixed.kept_as(self._observation.dtype, c.precision)
         if precision == "bfloat16":
-            channels, height, width = shape
-            shape, kind = (height, width, channels), torch.bfloat16  # converted once for all epochs
+            one = torch.zeros((1, *shape), dtype=torch.uint8)
+            shape, kind = mixed.pixels(one, self.network.architecture).shape[1:], torch.bfloat16  # once for all epochs
         size = (self.n_runs, c.n_envs * c.n_steps, *shape)
         self._buffer = torch.empty(size, dtype=kind, device=self.device)
 
@@ -170,7 +170,7 @@ class Trainer:
         for t in range(c.n_steps + 1):
             observation = torch.from_numpy(self._observation).to(self.device)
             if self.network.precision == "bfloat16":
-                observation = torch.stack([mixed.pixels(seen) for seen in observation])
+                observation = torch.stack([mixed.pixels(seen, self.network.architecture) for seen in observation])
             q[t] = self._actor.values(p, observation)
             if t == c.n_steps:
                 break
