@@ -48,12 +48,13 @@ def test_the_plan_is_blocks_of_equal_length():
 
 def test_precision_repeats_runs_with_all_else_equal():
     figure, repeated = experiment.units("book"), experiment.units("book", "precision")
-    assert [short(u)[1:] for u in repeated[:4]] == [("plain", 0), ("both", 0)] * 2 and len(repeated) == 12
+    assert [short(u) for u in repeated] == [("mspacman", v, seed) for seed in range(3) for v in ("plain", "both")]
     for unit in repeated:
         (partner,) = [u for u in figure if short(u) == short(unit)]
         assert partner == {**unit, "settings": {**unit["settings"], "precision": "bfloat16"}}
     assert experiment.units("book", "all") == figure + repeated
-    assert len(experiment.units("book", "all", games=["breakout"], n_seeds=1)) == 1 + 4 + 2
+    assert len(experiment.units("book", "all", games=["breakout"], n_seeds=1)) == 1 + 4
+    assert len(experiment.units("book", "all", games=["mspacman"], n_seeds=1)) == 1 + 4 + 2
     for scale, name in (("book", "choices"), ("reduced", "precision")):
         with pytest.raises(ValueError, match=f"study must be .* got '{name}' for '{scale}'"):
             experiment.units(scale, name)
@@ -161,8 +162,9 @@ def test_own_states_are_those_of_the_recorded_games(played):
         study.own_states(forged)
 
 
-def test_float32_repetitions_are_asked_beside_their_partners(played):
+def test_float32_repetitions_are_asked_beside_their_partners(played, monkeypatch):
     _, options, records = played
+    monkeypatch.setitem(study.PRECISION, "games", ("breakout",))
     more = experiment.main("book", study="precision", **options)
     repeated = [r for r in of(more, "atari") if "precision" not in r["unit"]["settings"]]
     assert {short(r["unit"])[1:] for r in repeated} == {(v, s) for v in ("plain", "both") for s in (0, 1)}

@@ -38,7 +38,7 @@ __all__ = ["PLAYER_STEPS", "PRECISION", "own_states", "run", "units"]
 
 PLAYER_STEPS = 2_000_000
 # Runs that are repeated in float32.
-PRECISION = {"variants": ("plain", "both"), "n_seeds": 3}
+PRECISION = {"games": ("mspacman",), "variants": ("plain", "both"), "n_seeds": 3}
 # Of each run, in the set that the runs of one seed give.
 OWN_STATES = 100
 
@@ -69,7 +69,7 @@ def units(
             if seed < (n_seeds or plan[game]["n_seeds"]):
                 planned += [atari._unit(game, variant, seed, steps, "bfloat16") for variant in atari.VARIANTS]
     for seed in range(min(n_seeds or PRECISION["n_seeds"], PRECISION["n_seeds"])) if study != "figure" else ():
-        for game in games:
+        for game in [game for game in games if game in PRECISION["games"]]:
             steps = total_steps or plan[game]["total_steps"]
             planned += [atari._unit(game, variant, seed, steps) for variant in PRECISION["variants"]]
     return planned
