@@ -30,12 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["explorer_groups", "scale_of", "states_of", "verdict_table"]
 
 FRAMES = 24
-# A mark stays beside its word.
-MARKS = {
-    "supported": "✓\N{NO-BREAK SPACE}supported",
-    "contradicted": "✗\N{NO-BREAK SPACE}contradicted",
-    "cannot tell": "?\N{NO-BREAK SPACE}cannot tell",
-}
+MARKS = {"supported": "✓ supported", "contradicted": "✗ contradicted", "cannot tell": "? cannot tell"}
 
 
 def scale_of(rows: Iterable[dict]) -> str:
