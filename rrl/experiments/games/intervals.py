@@ -34,8 +34,8 @@ def t_factor(n: int) -> float:
     return float(stats.t.ppf(0.975, n - 1))
 
 
-def mean_interval(values: Sequence[float] | np.ndarray) -> tuple[float, float]:
-    """Of a mean of scores, which are at least 0; one score says nothing.
+def mean_interval(values: Sequence[float] | np.ndarray, least: float = 0.0) -> tuple[float, float]:
+    """Of a mean of numbers that are at least `least`, such as scores; one number says nothing.
 
     Examples
     --------
@@ -47,9 +47,9 @@ def mean_interval(values: Sequence[float] | np.ndarray) -> tuple[float, float]:
     """
     values = np.asarray(values, dtype=float)
     if len(values) < 2:
-        return 0.0, float("inf")
+        return least, float("inf")
     error = t_factor(len(values)) * values.std(ddof=1) / np.sqrt(len(values))
-    return float(max(0.0, values.mean() - error)), float(values.mean() + error)
+    return float(max(least, values.mean() - error)), float(values.mean() + error)
 
 
 def jackknife_interval(whole: float, without: Sequence[float], share: bool = True) -> tuple[float, float]:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rrl.experiments.games.atari import VARIANTS
-from rrl.experiments.games.intervals import jackknife_interval, t_factor
+from rrl.experiments.games.intervals import jackknife_interval, mean_interval
 from rrl.experiments.games.results import REPEATED, gathered
 from rrl.packing import unpack_array
 from rrl.pqn.actions import rounded_actions
@@ -30,7 +30,7 @@ class Repeated(NamedTuple):
     change : float
         Mean over seeds of the return in bfloat16 less that in float32.
     change_interval : tuple of float
-        95%, Student's t of the paired differences; unbounded for one seed.
+        95%, Student's t of the paired differences.
     agreement_change : float
         Agreement of the runs in bfloat16 less that of the runs in float32.
     agreement_interval : tuple of float
@@ -95,8 +95,6 @@ def _beside(game, steps, variant, pairs):
 
     few = [change(np.delete(np.arange(n), seed)) for seed in range(n)] if n > 2 else []
     found, differences = change(np.arange(n)), finals[:, 1] - finals[:, 0]
-    error = t_factor(n) * differences.std(ddof=1) / np.sqrt(n)
-    middle = float(differences.mean())
     return Repeated(
         game,
         variant,
@@ -104,8 +102,8 @@ def _beside(game, steps, variant, pairs):
         seeds,
         dict(zip(("float32", "bfloat16"), finals.mean(0).tolist(), strict=True)),
         {"float32": _others(slow), "bfloat16": _others(fast)},
-        middle,
-        (float(middle - error), float(middle + error)),
+        float(differences.mean()),
+        mean_interval(differences, least=-np.inf),
         found,
         jackknife_interval(found, few, share=False),
         float(np.trace(crossed) / n),
