@@ -85,8 +85,12 @@ def played(tmp_path_factory):
         recording = holdouts.record_episodes("breakout", lambda seen, t: random.integers(3, size=8), range(8))
         write_recording(folder / "atari_breakout.json", recording)
         study._recorded.cache_clear()
+        replayed, own_states = [], study.own_states
+        patch.setattr(study, "own_states", lambda block: replayed.append(block) or own_states(block))
         options = {"folder": folder / "st", "games": ["breakout"], "total_steps": 1024, "n_seeds": 2, "device": "cpu"}
-        yield folder / "st", options, experiment.main("book", study="figure", **options)
+        records = experiment.main("book", study="figure", **options)
+        assert len(replayed) == 2  # a seed's games once, not once a run that answers on them
+        yield folder / "st", options, records
         study._recorded.cache_clear()
 
 

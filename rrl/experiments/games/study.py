@@ -25,6 +25,7 @@ from rrl.datasets.recordings import (
 )
 from rrl.experiments.games import atari
 from rrl.experiments.games.runs import holdout_unit, network_path
+from rrl.experiments.records import read_record
 from rrl.experiments.store import RunStore, unit_key
 from rrl.packing import unpack_array
 from rrl.pqn.network import require_torch
@@ -123,6 +124,12 @@ def own_states(records: list[dict]) -> Any:
     return Holdout(observations, actions, "own games", frames_digest(observations), details)
 
 
+@functools.lru_cache(maxsize=16)
+def _block_states(*paths):
+    """The states of one seed's runs; kept, since every later network of a process answers on them too."""
+    return own_states([read_record(path, path.stem) for path in paths])
+
+
 def ask(planned: list[dict], folder: str | os.PathLike, device: str = "cpu") -> None:
     """Take the Q-values that can be taken now: of recorded runs whose network is here, on all sets of states.
 
@@ -158,7 +165,7 @@ def ask(planned: list[dict], folder: str | os.PathLike, device: str = "cpu") -> 
         todo = [unit for key, unit in runs.items() if (key, seed) not in asked]
         if todo and len(block) == len(atari.VARIANTS):
             block.sort(key=lambda unit: list(atari.VARIANTS).index(unit["variant"]))
-            states = own_states([store.load(unit) for unit in block])
+            states = _block_states(*map(store.path, block))
             questions = [holdout_unit(unit, states, "own") | {"block": seed} for unit in todo]
             store.run(questions, functools.partial(take, states=states), progress=False)
 
