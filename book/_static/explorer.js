@@ -25,11 +25,12 @@ globalThis.Explorer ??= (() => {
   // The table's column, as the package writes it.
   function lines(own, at, rule) {
     const found = parts(own, at, rule);
-    const digits = own.return[0] >= 100 ? 0 : 1;
-    const [mean, low, high] = own.return.map((value) => fixed(value, digits));
+    const [mean, ...ends] = own.return;
+    const digits = mean >= 100 ? 0 : 1;
+    const limits = ends.includes(null) ? "" : ` (${fixed(ends[0], digits)} to ${fixed(ends[1], digits)})`;
     const range = own.runs < 3 ? "one pair of runs" : `${two(found.low)} to ${two(found.high)}`;
     return [
-      `${mean} (${low} to ${high})`,
+      mean === null ? "no game ended" : `${fixed(mean, digits)}${limits}`,
       `${two(found.value)} (${range})`,
       two(found.state),
       two(found.chance),
@@ -155,11 +156,11 @@ globalThis.Explorer ??= (() => {
       step.textContent = words(at);
       grid.setAttribute("aria-valuetext", words(at));
       const found = parts(set, at, state.rule);
-      const kept = percent(set.return[0] / plain.return[0]);
+      const compared = set.return[0] !== null && plain.return[0] > 0;
+      const kept = compared ? ` These runs keep ${percent(set.return[0] / plain.return[0])} of plain's return.` : "";
       report.textContent =
         `Agreement ${two(found.value)} = state ${two(found.state)} + chance ${two(found.chance)} + ` +
-        `ties ${two(found.rule)}; plain runs ${two(parts(plain, 0, "first").value)}. ` +
-        `These runs keep ${kept} of plain's return.`;
+        `ties ${two(found.rule)}; plain runs ${two(parts(plain, 0, "first").value)}.${kept}`;
       const panels = columns.map(([own, grid, rule, name]) => ({
         name,
         best: unpack(own.masks[grid], group),

@@ -103,7 +103,13 @@ def _cell(q, step):
     for rule in RULES:
         ends = jackknife_interval(why.agreement(rule), [other.agreement(rule) for other in few])
         found += [why.agreement(rule), *ends]
-    return [round(value, 4) for value in (*found, why.chance, why.tie_rate, why.single, why.same)]
+    # Six digits: numbers are rounded again where they are shown.
+    return [round(value, 6) for value in (*found, why.chance, why.tie_rate, why.single, why.same)]
+
+
+def _score(value):
+    """A mean score as JSON holds it: no game has ended where it is not finite."""
+    return round(float(value), 3) if np.isfinite(value) else None
 
 
 def _pack(masks, width):
@@ -145,7 +151,7 @@ def explorer_data(groups: Sequence[Group], *, n_seeds: int = 5, seed: int = 0) -
                     "name": own.name,
                     "runs": len(own.q),
                     "at": int(np.argmin(np.abs(np.array(steps) - own.step))),
-                    "return": [round(float(value), 3) for value in (own.final, *own.ends)],
+                    "return": [_score(value) for value in (own.final, *own.ends)],
                     "cells": [_cell(own.q, step) for step in steps],
                     "masks": [_pack(mask, width) for mask in masks],
                 }
@@ -192,9 +198,11 @@ def lines(own: dict[str, Any], at: int, rule: str) -> list[str]:
     value, low, high = cell[k : k + 3]
     alone, (chance, ties, single, same) = cell[6], cell[9:]
     few = own["runs"] < 3
-    digits = 0 if own["return"][0] >= 100 else 1
+    mean, *ends = own["return"]
+    digits = 0 if (mean or 0) >= 100 else 1
+    limits = (f" ({_fixed(ends[0], digits)} to {_fixed(ends[1], digits)})") if None not in ends else ""
     return [
-        "{} ({} to {})".format(*(_fixed(part, digits) for part in own["return"])),
+        "no game ended" if mean is None else f"{_fixed(mean, digits)}{limits}",
         f"{_fixed(value)} (one pair of runs)" if few else f"{_fixed(value)} ({_fixed(low)} to {_fixed(high)})",
         *(_fixed(part) for part in (alone - chance, chance, value - alone)),
         *(f"{_fixed(100 * part, 0)}%" for part in (ties, single, same)),
@@ -244,7 +252,7 @@ def explorer_html(
     viewer = frames_html(
         first.frames, panels, first.actions, labels=first.labels, title=f"Frames of {first.game}", static=static
     )
-    packed = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
+    packed = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":")).replace("</", "<\\/")
     return (
         f'<link rel="stylesheet" href="{static}/explorer.css">'
         f'<div class="explorer" role="group" aria-label="{html.escape(title)}">'

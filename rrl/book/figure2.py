@@ -162,18 +162,20 @@ def verdict_table(judged: dict[str, dict], *, brief: bool = True) -> Any:
 
 def _numbers(finding, brief):
     """A finding's difference, with its interval or where it decides nothing; the smallest that is seen."""
-    returns = "beside plain" in finding.words or "below plain" in finding.words
+    returns = finding.words.endswith(("beside plain", "below plain"))
+    if np.isnan(finding.value):
+        return "no return to compare"
     value, low, high = finding.value, finding.low, finding.high
     if finding.words.endswith("below plain"):
         value, low, high = -value, -high, -low
 
     def form(number):
-        return (f"{number:+z.0%}" if returns else f"{number:+z.2f}").replace("-", "\N{MINUS SIGN}")
+        text = f"{number:+z.0%}" if returns else f"{number:+z.2f}"
+        return text.replace("-", "\N{MINUS SIGN}").replace("inf%", "\N{INFINITY}")
 
     text = f"{form(value)} of the return" if returns else form(value)
     if not brief:
         text += f", from {form(low)} to {form(high)}"
     if not brief or finding.verdict == "cannot tell":
-        # Neither a share nor a return can differ by more than all of it.
-        text += f"; sees {form(finding.smallest).lstrip('+') if finding.smallest < 1 else 'nothing'}"
+        text += f"; sees {form(finding.smallest).lstrip('+') if np.isfinite(finding.smallest) else 'nothing'}"
     return text

@@ -105,6 +105,14 @@ def _run(args):
     for name, value in (("--set", args.set), ("--pairs", args.pairs)):
         if value:
             raise ValueError(f"{name} is for a study of your own, a file that ends in .py, not for {args.experiment}")
+    if args.seed:
+        raise ValueError(
+            f"--seed is for a study of your own, a file that ends in .py, got {args.seed} for {args.experiment}"
+        )
+    if args.experiment == "cartpole" and args.log:
+        raise ValueError(f"--log is for minatar and atari, got {args.log} for cartpole")
+    if (args.experiment, args.scale) == ("atari", "quick") and args.study in ("precision", "all"):
+        raise ValueError(f"--study {args.study} of atari is for --scale full, got --scale quick")
     if args.experiment != "cartpole" and args.data != "auto":
         raise ValueError(f"--data is cartpole's alone, got {args.data!r} for {args.experiment}")
     folder = args.folder or default_folder(args.experiment, args.scale)

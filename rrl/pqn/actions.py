@@ -204,7 +204,7 @@ def rounded_actions(q: np.ndarray, grid_step: float = 0.0, tie_break: str = "fir
 
 
 def action_gaps(q: Any) -> Any:
-    """Largest minus second largest Q-value, shape (..., A) to (...).
+    """Largest minus second largest Q-value, shape (..., A) to (...), A at least 2.
 
     Examples
     --------
@@ -212,5 +212,8 @@ def action_gaps(q: Any) -> Any:
     >>> action_gaps([[0.5, 2.0, 1.25]]).tolist()
     [0.75]
     """
-    top = np.sort(np.asarray(q), axis=-1)
+    q = np.asarray(q)
+    if q.ndim < 1 or q.shape[-1] < 2:
+        raise ValueError(f"q must hold at least two actions, got shape {q.shape}")
+    top = np.sort(q, axis=-1)
     return top[..., -1] - top[..., -2]

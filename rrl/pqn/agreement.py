@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rrl._checks import as_flags, as_float64
+from rrl._checks import as_flags, as_float64, check_integer
 from rrl.pqn.actions import action_gaps, best_actions, rounded_actions, tied
 
 __all__ = [
@@ -100,7 +100,12 @@ def action_agreement(actions: np.ndarray, states: np.ndarray | None = None) -> A
     """
     actions = _labels(actions)
     if states is not None:
-        actions = _labels(actions[:, as_flags("states", states)])
+        states = as_flags("states", states)
+        if states.shape != actions.shape[1:] or not states.any():
+            raise ValueError(
+                f"states must choose some of {actions.shape[1]} states, got shape {states.shape}, {states.sum()} chosen"
+            )
+        actions = actions[:, states]
     r, n = actions.shape
     pairwise = np.array([(actions == row).mean(1) for row in actions])
     pairs = np.triu_indices(r, 1)
@@ -155,8 +160,14 @@ def agreement_by_gap(actions: np.ndarray, q: np.ndarray, n_bins: int = 5) -> tup
     >>> [part.round(6).tolist() for part in agreement_by_gap(q.argmax(-1), q, 2)]
     [[0.1, 4.5], [0.0, 1.0]]
     """
-    actions, gaps = _labels(actions), action_gaps(q).mean(0)
-    if not 1 <= n_bins <= gaps.size:
+    actions, gaps = _labels(actions), action_gaps(q)
+    if gaps.shape != actions.shape:
+        raise ValueError(
+            f"q must have one row of values for each of actions' {actions.shape} choices, got shape {np.shape(q)}"
+        )
+    gaps = gaps.mean(0)
+    check_integer(1, n_bins=n_bins)
+    if n_bins > gaps.size:
         raise ValueError(f"n_bins must be between 1 and the number of states {gaps.size}, got {n_bins}")
     bins = np.array_split(np.argsort(gaps, kind="stable"), n_bins)
     return (
@@ -192,8 +203,11 @@ def bootstrap_interval(
     >>> bootstrap_interval(np.array([[1, 0.5, 0.7], [0.5, 1, 0.6], [0.7, 0.6, 1]]))
     (0.5, 0.7)
     """
-    pairwise = np.asarray(pairwise, dtype=float)
+    pairwise = as_float64("pairwise", pairwise)
     r = len(pairwise)
+    if pairwise.shape != (r, r) or r < 2:
+        raise ValueError(f"pairwise must have shape (runs, runs) of at least 2 runs, got {pairwise.shape}")
+    check_integer(1, n_resamples=n_resamples)
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must be between 0 and 1, got {confidence}")
     drawn = np.random.default_rng(seed).integers(r, size=(n_resamples, r))
@@ -221,8 +235,9 @@ def agreement_report(q: np.ndarray, grid_step: float = 0.0, seed: int = 0) -> di
     -------
     dict
         ``agreement`` with ``standard_error``, ``jackknife_error`` and ``interval`` (bootstrap over runs, 95%),
-        ``fleiss_kappa``, ``cohen_kappa``, ``majority``; ``tie_rate``; ``unique``, the share of states
-        where every run has one maximiser, and ``agreement_unique`` there (NaN without such states);
+        ``fleiss_kappa``, ``cohen_kappa``, ``majority``; ``first_action``, the share of all choices that fall on
+        action 0, which wins ties; ``tie_rate``; ``unique``, the share of states where every run has one
+        maximiser, and ``agreement_unique`` there (NaN without such states);
         ``agreement_shared`` and ``agreement_independent`` under random tie-breaks, the latter with
         ``independent_error`` (jackknife) and ``kappa_independent`` (Fleiss), which is free of ties and of
         shared habits; ``median_gap`` of the unrounded values. Errors and intervals need three runs: two are one
@@ -253,6 +268,7 @@ def agreement_report(q: np.ndarray, grid_step: float = 0.0, seed: int = 0) -> di
         "fleiss_kappa": usual.fleiss_kappa,
         "cohen_kappa": usual.cohen_kappa,
         "majority": usual.majority,
+        "first_action": float((actions == 0).mean()),
         "tie_rate": float(ties.mean()),
         "unique": float(unique.mean()),
         "agreement_unique": action_agreement(actions, unique).mean if unique.any() else float("nan"),

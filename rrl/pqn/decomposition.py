@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rrl._checks import check_choice, check_integer
 from rrl.pqn.actions import best_actions
 
 __all__ = ["RULES", "Reasons", "reasons"]
@@ -40,13 +41,14 @@ class Reasons:
     tie_rate: float
 
     def agreement(self, rule: str = "first") -> float:
-        """Mean over pairs of runs under a rule."""
+        """Mean over pairs of runs under one of `RULES`."""
+        check_choice("rule", rule, RULES)
         return float(_pairs_mean(self.pairwise[rule]))
 
     @property
     def chance(self) -> float:
-        """What runs with these favourite actions would agree on if they never looked at the state."""
-        return float((self.chosen.mean(0) ** 2).sum())
+        """What two runs with their favourite actions would agree on if they never looked at the state, over pairs."""
+        return float(_pairs_mean(self.chosen @ self.chosen.T))
 
     @property
     def state(self) -> float:
@@ -59,6 +61,9 @@ class Reasons:
 
     def without(self, run: int) -> Reasons:
         """The same of all runs but one, for the jackknife; `single`, `same` and `tie_rate` are not known then."""
+        check_integer(0, run=run)
+        if run >= len(self.chosen):
+            raise ValueError(f"run must be below {len(self.chosen)}, the number of runs, got {run}")
         keep = np.arange(len(self.chosen)) != run
         pairwise = {rule: matrix[np.ix_(keep, keep)] for rule, matrix in self.pairwise.items()}
         return Reasons(pairwise, self.chosen[keep], np.nan, np.nan, np.nan)

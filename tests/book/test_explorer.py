@@ -31,7 +31,19 @@ def group(game, n_actions, runs, *, step=0.5, n_states=60, n_frames=5):
     return Group(game, f"{runs} runs of 1,000 steps", step, actions, frames, states, labels, sets)
 
 
-GROUPS = [group("A & B", 4, 6), group("A & B", 3, 3, step=0.25), group("Nine", 9, 2)]
+def silent():
+    """Runs that ended no game, and runs whose mean return has no upper limit."""
+    made = group("Silent", 3, 3)
+    ends = (float("nan"), (float("nan"),) * 2), (7.0, (0.0, float("inf")))
+    return made._replace(sets=tuple(s._replace(final=f, ends=e) for s, (f, e) in zip(made.sets, ends, strict=True)))
+
+
+GROUPS = [group("A & B", 4, 6), group("A & B", 3, 3, step=0.25), group("Nine", 9, 2), silent()]
+
+
+def test_scores_that_are_not_there_are_told():
+    own = explorer_data([silent()])["groups"][0]["sets"]
+    assert [lines(one, 0, "first")[0] for one in own] == ["no game ended", "7.0"]
 
 
 def embedded(text):

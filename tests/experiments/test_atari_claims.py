@@ -15,7 +15,7 @@ from rrl.experiments.games.claims import (
     VERDICTS,
     Finding,
     all_of,
-    compare_with_plain,
+    compare_variants,
     decide,
     figure_status,
     judge,
@@ -117,10 +117,32 @@ def test_the_smallest_difference_is_the_arm_towards_the_bar():
 
 
 def test_returns_are_relative_and_never_more_than_all_is_lost():
-    found = compare_with_plain(rows(both=row(final=2.0, error=5.0)), "both")["final"]
+    found = compare_variants(rows(both=row(final=2.0, error=5.0)), "both")["final"]
     assert found.value == pytest.approx(-0.8) and found.low == -1.0
     (loss,) = judge(rows(quantised=row(final=2.0, error=5.0)))["wrong"][1]
     assert loss.value == pytest.approx(0.8) and loss.high == 1.0
+
+
+def test_equal_scores_tell_nothing_and_no_score_is_no_return():
+    """Two runs of equal return have no spread to judge by; beside plain runs that scored nothing there is no share."""
+    same = {v: row(final=f, error=0.0, n=2) for v, f in zip(VARIANTS, (10.0, 8.9, 10.0, 8.9), strict=True)}
+    for words in (same, {v: row(final=0.0, error=0.0) for v in VARIANTS}):
+        found = {key: (word, found) for key, (word, found) in judge(words).items() if key in ("wrong", "kept")}
+        assert {word for word, _ in found.values()} == {"cannot tell"}
+        assert all(np.isinf(finding.smallest) for _, (finding,) in found.values())
+    text = verdict_table({"A": judge({v: row(final=0.0, error=0.0) for v in VARIANTS})}).data["A"]
+    assert text[3] == "<strong>? cannot tell</strong><br>no return to compare"
+
+
+def test_a_gain_may_be_more_than_all():
+    found = compare_variants(rows(both=row(final=30.0, error=12.0)), "both")["final"]
+    assert found.value == pytest.approx(2.0) and found.verdict == "supported"
+    assert found.smallest == pytest.approx(found.value - found.low) and found.smallest > 1
+
+
+def test_any_two_variants_are_compared():
+    found = compare_variants(rows(both=row(final=5, agreement=0.9), regularised=row(final=20)), "both", "regularised")
+    assert found["final"].value == pytest.approx(-0.75) and found["agreement"].value == pytest.approx(0.4)
 
 
 def test_verdicts_keep_their_level():
@@ -133,7 +155,7 @@ def test_verdicts_keep_their_level():
             plain=row(final=other.mean()) | {"final_interval": mean_interval(other)},
             both=row(final=one.mean()) | {"final_interval": mean_interval(one)},
         )
-        seen += compare_with_plain(pair, "both")["final"].verdict != "cannot tell"
+        seen += compare_variants(pair, "both")["final"].verdict != "cannot tell"
     assert 0.004 < seen / n < 0.05 + 5 * np.sqrt(0.05 / n)
 
 
@@ -147,6 +169,11 @@ def test_the_table_says_the_deciding_number_and_what_would_have_been_seen():
     pair = row(agreement=0.9) | {"agreement_interval": (0.0, 1.0)}
     one = verdict_table({"A": judge(rows(quantised=pair, plain=pair, regularised=pair))}).data
     assert one["A"][1] == "<strong>? cannot tell</strong><br>+0.00; sees 0.91"
+    # Two runs see nothing, however their values fall.
+    two = pair | {"seeds": [0, 1], "own_interval": (0.0, 1.0), "state_interval": (-1.0, 1.0)}
+    for value, text in ((0.9, "+0.00"), (0.2, "+0.70"), (1.0, "−0.10")):
+        few = rows(quantised=two, plain=two | {"agreement": value})
+        assert verdict_table({"A": judge(few)}).data["A"][1].endswith(f"<br>{text}; sees nothing")
     low = pair | {"agreement": 0.05}
     one = verdict_table({"A": judge(rows(quantised=pair, plain=low))}).data
     assert one["A"][1] == "<strong>? cannot tell</strong><br>+0.85; sees nothing"

@@ -6,7 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rrl.book.figure2 import verdict_table
 from rrl.experiments.games.atari import EXPERT_SEED, VARIANTS, holdout_unit, units
+from rrl.experiments.games.claims import judge
 from rrl.experiments.games.results import costs, curves, q_values, share_of_ties, summary, table
 from rrl.experiments.store import RunStore, unit_key
 from rrl.packing import pack_array
@@ -139,6 +141,37 @@ def test_a_row_as_text():
     # One pair has an agreement and no error of it: a range of length 0 would claim certainty.
     text = summary(table(made("breakout", 2048, 2))[1])
     assert text["agreement"].endswith(", one pair") and text["the paper's error of the agreement"] == "one pair"
+
+
+def test_a_row_of_runs_that_have_nothing_to_tell():
+    """All runs take one action, and one run has not ended a game."""
+    records = made("breakout", 2048, 3)
+    q = np.zeros((50, 4), np.float32)
+    q[:, 2] = 1
+    for record in records:
+        if "settings" not in record["unit"]:
+            record["result"]["q"] = pack_array(q)
+    records[2]["result"]["final_mean"] = None
+    assert records[2]["unit"]["variant"] == "quantised"
+    rows = {row["variant"]: row for row in table(records)}
+    text = summary(rows["quantised"])
+    assert text["Fleiss' kappa"] == text["Conger's kappa, ties broken at random"] == "not defined"
+    assert text["return"].startswith("no game ended") and text["share of the first action"] == "0.00"
+    (loss,) = judge(rows)["wrong"][1]
+    assert loss.verdict == "cannot tell" and math.isinf(loss.smallest)
+    assert "nan" not in "".join(verdict_table({"A": judge(rows)}, brief=False).data.to_numpy().ravel()).lower()
+
+
+def test_records_that_are_given_twice_count_once():
+    records = made("breakout", 2048, 2)
+    assert len(curves(records * 2)) == len(curves(records)) == 8
+    assert costs(records * 2) == costs(records)
+
+
+@pytest.mark.parametrize(("ask", "words"), [(q_values, "kind must be"), (costs, "experiment must be")])
+def test_an_unknown_kind_is_refused(ask, words):
+    with pytest.raises(ValueError, match=f"{words} .* got 'nope'"):
+        ask([], "nope")
 
 
 def test_what_is_recorded():

@@ -55,9 +55,40 @@ def test_precision_repeats_runs_with_all_else_equal():
     assert experiment.units("book", "all") == figure + repeated
     assert len(experiment.units("book", "all", games=["breakout"], n_seeds=1)) == 1 + 4
     assert len(experiment.units("book", "all", games=["mspacman"], n_seeds=1)) == 1 + 4 + 2
-    for scale, name in (("book", "choices"), ("reduced", "precision")):
-        with pytest.raises(ValueError, match=f"study must be .* got '{name}' for '{scale}'"):
-            experiment.units(scale, name)
+    with pytest.raises(ValueError, match="study must be 'figure', 'precision' or 'all', got 'choices'"):
+        experiment.units("book", "choices")
+    with pytest.raises(ValueError, match="study 'precision' is for scale 'book', got scale 'reduced'"):
+        experiment.units("reduced", "precision")
+
+
+@pytest.mark.parametrize(
+    ("plan", "words"),
+    [
+        ({"n_seeds": 0}, "n_seeds must be an integer >= 1, got 0"),
+        ({"n_seeds": 1.5}, "n_seeds must be an integer >= 1, got 1.5"),
+        ({"total_steps": 0}, "total_steps must be an integer >= 1, got 0"),
+        ({"games": "breakout"}, r"games must be a list of names, got 'breakout': write \['breakout'\]"),
+        ({"games": []}, "games must name each game once, got "),
+        ({"games": ["breakout", "breakout"]}, "games must name each game once, got "),
+        ({"games": ["pong"]}, "games must be one of .*, got 'pong'"),
+    ],
+)
+def test_bad_plans_are_refused_before_work(plan, words):
+    for scale in ("reduced", "book"):
+        with pytest.raises(ValueError, match=words):
+            experiment.units(scale, **plan)
+    with pytest.raises(ValueError, match=words):
+        study.units(**{"games": ["breakout"], **plan})
+    with pytest.raises(ValueError, match=r"study must be .* got 'nonsense'"):
+        study.units("nonsense", games=["breakout"])
+
+
+@pytest.mark.parametrize("option", [{"budget": 1.0}, {"n_threads": 3}, {"conv": "patches"}, {"batch": 4}])
+def test_options_that_long_runs_do_not_have_are_refused(option, tmp_path):
+    (name,) = option
+    with pytest.raises(ValueError, match=f"{name} is for the others, got"):
+        experiment.main("book", folder=tmp_path / "none", **option)
+    assert not (tmp_path / "none").exists()
 
 
 class Shown(Tiny):

@@ -78,6 +78,13 @@ def test_errors_are_one_line_and_status_one(tiny, tmp_path, capsys):
         assert capsys.readouterr().err == f"error: there are no records in {tmp_path}\n"
     assert rrl("run", "minatar", "--folder", tmp_path, "--data", "standin") == 1
     assert "--data is cartpole's alone, got 'standin' for minatar" in capsys.readouterr().err
+    for experiment, option, value, words in (
+        ("atari", "--seed", 7, "--seed is for a study of your own, a file that ends in .py, got 7 for atari"),
+        ("cartpole", "--log", 5, "--log is for minatar and atari, got 5 for cartpole"),
+        ("atari", "--study", "precision", "--study precision of atari is for --scale full, got --scale quick"),
+    ):
+        assert rrl("run", experiment, option, value, "--folder", tmp_path) == 1
+        assert words in capsys.readouterr().err
     assert rrl(*RUN, "--folder", tmp_path, "--study", "nothing") == 1
     assert "study must be 'all' or one of" in capsys.readouterr().err
     assert rrl("run", "cartpole", "--data", tmp_path / "no.h5", "--folder", tmp_path) == 1

@@ -15,9 +15,11 @@ from rrl.experiments.games.intervals import (
     difference_interval,
     jackknife_interval,
     mean_interval,
+    ratio_interval,
     t_factor,
 )
 from rrl.experiments.games.precision import repeated
+from rrl.experiments.games.results import q_values, variants_of
 from rrl.experiments.games.runs import holdout_unit
 from rrl.experiments.store import RunStore, unit_key
 from rrl.packing import pack_array, unpack_array
@@ -82,6 +84,9 @@ def test_a_seed_counts_when_its_four_variants_are_there():
 def test_runs_that_were_cut_and_repetitions_in_float32_are_not_compared():
     cut, _ = compared(made([0, 1], complete=False))
     assert cut == []
+    # A run that was cut takes its seed out, not the others.
+    found, older = compared(made([0, 1, 2]) + made([3], complete=False))
+    assert [study.seeds for study in found] == [(0, 1, 2)] and older == []
     again = made([0, 1, 2], variants=["plain", "both"], precision="float32")
     (study,), _ = compared(made([0, 1]) + again)
     assert study.seeds == (0, 1) and {r["unit"].get("variant") for r in study.records} == set(VARIANTS)
@@ -97,6 +102,29 @@ def test_lengths_never_mix_and_the_player_s_own_hold_out_is_preferred():
     # A set on which fewer whole seeds have answered waits.
     (study,) = studies(made([0, 1]) + made([0], holdouts=("long",)))
     assert study.holdout == "a"
+
+
+def test_other_games_and_players_say_nothing_of_precision(records):
+    """Breakout is a game of both experiments, with plans of one length; a player is always in bfloat16."""
+    small = [r for r in records if r["unit"]["experiment"].startswith("minatar")]
+    fast = [{**r, "unit": {**r["unit"], "game": "breakout"}} for r in made([0, 1]) if "settings" in r["unit"]]
+    names = variants_of(small + fast)
+    assert not [name for name in names.values() if "float32" in name] and names == variants_of(small) | variants_of(
+        fast
+    )
+    slow = made([0, 1], steps=2_000_000, precision="float32")
+    player = atari._unit("mspacman", "plain", atari.EXPERT_SEED, 2_000_000, "bfloat16")
+    assert studies([*slow, {"unit": player}])[0].seeds == (0, 1)
+
+
+def test_runs_with_other_settings_are_not_averaged():
+    runs = made([0, 1])
+    odd = next(r for r in runs if r["unit"].get("variant") == "both" and r["unit"]["seed"] == 1)
+    answer = next(r for r in runs if r["unit"].get("run") == unit_key(odd["unit"]))
+    odd["unit"] = {**odd["unit"], "settings": {**odd["unit"]["settings"], "learning_rate": 0.5}}
+    answer["unit"] = {**answer["unit"], "run": unit_key(odd["unit"])}
+    with pytest.raises(ValueError, match=r"learning_rate is 0\.5 for seed 1 and 0\.00025 for seed 0"):
+        q_values(runs)
 
 
 def test_own_games_are_used_when_all_runs_have_answered():
@@ -284,6 +312,32 @@ def test_reasons_of_known_runs():
     assert reasons(same).state == pytest.approx(2 / 3) and reasons(same).chance == pytest.approx(1 / 3)
 
 
+def test_runs_that_never_look_agree_by_chance_alone():
+    """Chance is a mean over pairs of different runs: no part of the state is left, whatever their favourites."""
+    apart = np.zeros((2, 100, 2))
+    apart[0, :, 0] = apart[1, :, 1] = 1
+    assert reasons(apart).chance == 0 == reasons(apart).state
+    rng, found = np.random.default_rng(7), []
+    for _ in range(400):
+        habits = rng.dirichlet([0.5] * 4, size=3)
+        q = np.array([np.eye(4)[rng.choice(4, size=50, p=habit)] for habit in habits])
+        why = reasons(q)
+        mine = [np.bincount(row.argmax(-1), minlength=4) / 50 for row in q]
+        assert why.chance == pytest.approx(np.mean([a @ b for a, b in itertools.combinations(mine, 2)]))
+        found.append(why.state)
+    # 4 standard errors: one seed in 16,000.
+    assert abs(np.mean(found)) < 4 * np.std(found) / 20
+
+
+def test_a_rule_or_a_run_that_is_not_there_is_named():
+    why = reasons(np.eye(3)[None].repeat(3, 0))
+    with pytest.raises(ValueError, match="rule must be 'first', 'shared' or 'independent', got 'random'"):
+        why.agreement("random")
+    for run in (3, -1, 0.5):
+        with pytest.raises(ValueError, match=rf"run must be .*, got {run}"):
+            why.without(run)
+
+
 def test_leaving_a_run_out_is_asking_the_others():
     q = np.random.default_rng(3).normal(size=(5, 80, 4))
     why = reasons(q, 0.7)
@@ -320,9 +374,29 @@ def test_one_pair_says_nothing():
     assert change_interval(lambda w: w.state, why) == (-1.0, 1.0)
 
 
-def test_certain_shares_have_no_width_and_never_leave_0_to_1():
-    assert jackknife_interval(1.0, [1.0, 1.0, 1.0]) == pytest.approx((1, 1))
-    assert jackknife_interval(0.0, [0.0] * 5) == (0, 0)
+def test_runs_that_are_all_alike_may_have_missed_another_kind():
+    """At p = .025^(1/n) all n runs are of the kind of probability p in 2.5% of studies; a pair is then in p^2."""
+    assert jackknife_interval(1.0, [1.0, 1.0, 1.0]) == pytest.approx((0.025 ** (2 / 3), 1))
+    assert jackknife_interval(0.0, [0.0] * 15) == pytest.approx((0, 1 - 0.025 ** (2 / 15)))
+    assert jackknife_interval(0.0, [0.0] * 15, share=False) == (0, 0), "plain runs have no ties at all"
+
+
+@pytest.mark.parametrize(("n", "p"), [(3, 0.9), (5, 0.9), (15, 0.9), (3, 0.7), (5, 0.7), (15, 0.7)])
+def test_habits_of_two_kinds_are_covered(n, p):
+    """Exactly: the chance, over the number of runs of one kind, that the interval holds the true agreement."""
+    truth, covered = p**2 + (1 - p) ** 2, 0.0
+
+    def agreement(k, n):
+        return (k * (k - 1) + (n - k) * (n - k - 1)) / (n * (n - 1))
+
+    for k in range(n + 1):
+        without = [agreement(k - 1, n - 1)] * k + [agreement(k, n - 1)] * (n - k)
+        low, high = jackknife_interval(agreement(k, n), without)
+        covered += stats.binom.pmf(k, n, p) * (low <= truth <= high)
+    assert covered >= 0.85
+
+
+def test_shares_never_leave_0_to_1():
     rng = np.random.default_rng(4)
     for _ in range(200):
         parts = rng.random(rng.integers(3, 8))
@@ -365,3 +439,30 @@ def test_differences_combine_two_intervals():
         low, high = difference_interval(a[1], (a[0], a[2]), b[1], (b[0], b[2]))
         assert -1 <= low <= a[1] - b[1] <= high <= 1
     assert difference_interval(0.9, (0.0, 1.0), 0.1, (0.0, 1.0))[0] < 0
+
+
+def test_a_ratio_s_ends_are_where_the_difference_s_interval_ends_at_nothing():
+    rng = np.random.default_rng(6)
+    for _ in range(300):
+        a, b = rng.uniform(0.1, 10, 2)
+        one, other = ((x * rng.random(), x + rng.exponential(5)) for x in (a, b))
+        low, high = ratio_interval(a, one, b, other)
+        assert 0 <= low < a / b < high
+        for r, end in ((low, 0), (high, 1)):
+            found = difference_interval(a, one, r * b, (r * other[0], r * other[1]))
+            assert found[end] == pytest.approx(0, abs=1e-6 * (1 + r) * (a + b + one[1] + other[1]))
+    # No limit where the denominator may be nothing, none below where the numerator may.
+    assert ratio_interval(5.0, (4.0, 6.0), 2.0, (0.0, 4.0))[1] == np.inf
+    assert ratio_interval(5.0, (0.0, 10.0), 2.0, (1.0, 3.0))[0] == 0.0
+    assert ratio_interval(5.0, (4.0, 6.0), 2.0, (0.0, np.inf)) == (0.0, np.inf)
+
+
+@pytest.mark.parametrize("gain", [0.3, 1.0, 3.0])
+def test_relative_returns_are_covered(gain):
+    """At least 92% of 2,000 intervals of five runs' ratio hold it; 95% with an error of .5%: six errors."""
+    rng, hits = np.random.default_rng(int(10 * gain)), 0
+    for _ in range(2_000):
+        one, other = gain * rng.normal(100, 15, 5), rng.normal(100, 15, 5)
+        low, high = ratio_interval(one.mean(), mean_interval(one), other.mean(), mean_interval(other))
+        hits += low <= gain <= high
+    assert hits >= 1_840

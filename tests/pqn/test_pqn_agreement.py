@@ -195,6 +195,8 @@ def test_report_tells_ties_from_agreement():
     q = np.random.default_rng(0).normal(scale=0.05, size=(5, 4_000, 3)) + 0.2
     coarse = agreement_report(q + 0.2, 0.4)
     assert coarse["agreement"] > 0.9 and coarse["tie_rate"] > 0.9 and coarse["majority"] > 0.9
+    # Ties go to the first action, a single best one to any.
+    assert coarse["first_action"] > 0.9 > 0.4 > agreement_report(q)["first_action"] > 0.25
     assert coarse["agreement_independent"] == pytest.approx(1 / 3, abs=0.03)
     plain = agreement_report(q)
     assert plain["tie_rate"] == 0 and plain["unique"] == 1
@@ -221,8 +223,24 @@ def test_bad_values():
     for measure in (tied, rounded_actions, agreement_report):
         with pytest.raises(ValueError, match="grid_step must be a finite number >= 0, got -1"):
             measure(np.zeros((3, 4, 2)), -1)
-    with pytest.raises(ValueError, match="at least 1 state"):
-        action_agreement([[0, 1], [1, 0]], [False, False])
+    for states in ([False, False], [True], [[True, True]]):
+        with pytest.raises(ValueError, match="states must choose some of 2 states"):
+            action_agreement([[0, 1], [1, 0]], states)
+    actions, q = np.zeros((3, 4), int), np.zeros((3, 4, 2))
+    for other in (q[:2], q[:, :3], np.zeros((3, 5, 2))):
+        with pytest.raises(ValueError, match="q must have one row of values for each"):
+            agreement_by_gap(actions, other)
+    for bins, words in ((2.5, "n_bins must be an integer"), (5, "n_bins must be between 1 and"), (0, "n_bins must be")):
+        with pytest.raises(ValueError, match=words):
+            agreement_by_gap(actions, q, bins)
+    for measure in (action_gaps, agreement_report):
+        with pytest.raises(ValueError, match="q must hold at least two actions"):
+            measure(np.zeros((3, 4, 1)))
+    for pairwise in (np.ones((1, 1)), np.ones((2, 3)), np.ones(3)):
+        with pytest.raises(ValueError, match="pairwise must have shape"):
+            bootstrap_interval(pairwise)
+    with pytest.raises(ValueError, match="n_resamples must be an integer >= 1, got 0"):
+        bootstrap_interval(np.ones((3, 3)), n_resamples=0)
 
 
 @pytest.mark.parametrize("seed", [None, np.random.default_rng(0), 0.5, -1, True, "0"])

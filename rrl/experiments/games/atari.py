@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rrl._checks import check_choice
 from rrl.datasets.atari import RECORDED, holdout, record_episodes
 from rrl.datasets.recordings import read_recording, write_recording
 from rrl.experiments.games import runs
-from rrl.experiments.games.runs import LAST_GAMES, VARIANTS, Study, holdout_unit, player, variant_settings
+from rrl.experiments.games.runs import LAST_GAMES, VARIANTS, Study, check_plan, holdout_unit, player, variant_settings
 from rrl.experiments.store import RunStore, unit_key
 from rrl.pqn.atari import PREPROCESSING, AtariPool
 from rrl.pqn.config import PQNConfig
@@ -123,13 +124,11 @@ def units(
     """
     if scale not in SCALES:
         raise ValueError(f"scale must be one of {sorted(SCALES)}, got {scale!r}")
-    if study != "figure" and (scale != "book" or study not in ("precision", "all")):
-        raise ValueError(
-            f"study must be 'figure', or for scale 'book' 'precision' or 'all', got {study!r} for {scale!r}"
-        )
+    check_choice("study", study, ("figure", "precision", "all"))
+    if study != "figure" and scale != "book":
+        raise ValueError(f"study {study!r} is for scale 'book', got scale {scale!r}")
     plan = SCALES[scale]
-    if unknown := [game for game in games or () if game not in plan]:
-        raise ValueError(f"games must be one of {sorted(plan)}, got {unknown[0]!r}")
+    check_plan(plan, games, total_steps=total_steps, n_seeds=n_seeds)
     if scale == "book":
         from rrl.experiments.games.study import units as book
 
@@ -212,6 +211,16 @@ def main(
     store, records = RunStore(folder), []
     planned = units(scale, study, **plan)
     if scale == "book":
+        given = {
+            "batch": batch,
+            "conv": conv,
+            "n_threads": n_threads or None,
+            "budget": None if budget == math.inf else budget,
+        }
+        if odd := [name for name, value in given.items() if value is not None]:
+            raise ValueError(
+                f"scale 'book' trains each run alone and to the end: {odd[0]} is for the others, got {given[odd[0]]!r}"
+            )
         from rrl.experiments.games.study import run
 
         return run(planned, units(scale, "all", **plan), folder=folder, jobs=jobs, device=device, log_every=log_every)

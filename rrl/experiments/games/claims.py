@@ -2,16 +2,17 @@
 
 Each claim is an inequality, of one or more differences and a bar. It is supported where all of a difference's 95%
 interval lies above the bar, contradicted where all of it lies below, and where the interval contains both answers the
-runs cannot tell. Intervals are those of `rrl.experiments.games.intervals`; nothing is corrected for the number of
-claims.
+runs cannot tell. Two runs of a variant are one pair and tell nothing of agreements; runs of equal return tell nothing
+of returns. Intervals are those of `rrl.experiments.games.intervals`; nothing is corrected for the number of claims.
 """
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from rrl.experiments.games.atari import SCALES, VARIANTS
-from rrl.experiments.games.intervals import difference_interval
+from rrl.experiments.games.intervals import difference_interval, ratio_interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,7 +25,7 @@ __all__ = [
     "VERDICTS",
     "Finding",
     "all_of",
-    "compare_with_plain",
+    "compare_variants",
     "decide",
     "figure_status",
     "judge",
@@ -46,6 +47,8 @@ class Finding(NamedTuple):
         The difference and its 95% interval; returns are relative to plain's.
     bar : float
         What it must exceed.
+    bounds : (float, float)
+        Between which such a difference lies.
     """
 
     words: str
@@ -53,6 +56,7 @@ class Finding(NamedTuple):
     low: float
     high: float
     bar: float = 0.0
+    bounds: tuple[float, float] = (-1.0, 1.0)
 
     @property
     def verdict(self) -> str:
@@ -61,8 +65,14 @@ class Finding(NamedTuple):
 
     @property
     def smallest(self) -> float:
-        """The smallest distance from the bar that would be seen on this side of it: the interval's arm towards it."""
-        return self.value - self.low if self.value >= self.bar else self.high - self.value
+        """The smallest distance from the bar that would be seen on this side of it: the interval's arm towards it.
+
+        Infinite where no difference would be.
+        """
+        sign, end = (1, self.low) if self.value >= self.bar else (-1, self.high)
+        arm = sign * (self.value - end)
+        inside = self.bounds[0] < self.bar + sign * arm < self.bounds[1]
+        return arm if inside and end not in self.bounds else math.inf
 
 
 def decide(low: float, high: float, bar: float = 0.0) -> str:
@@ -98,37 +108,42 @@ def _part(row, name):
     return row[name], row[f"{name}_interval"]
 
 
-def _beside(rows, one, other, name, reference=None, bar=0.0):
+def _beside(rows, one, other, name, bar=0.0):
     """A variant's part less another's."""
-    a, b = _part(rows[one], name), _part(rows[other], reference or name)
-    return Finding(f"{one} less {other}", a[0] - b[0], *difference_interval(*a, *b), bar)
+    a, b = _part(rows[one], name), _part(rows[other], name)
+    low, high = difference_interval(*a, *b)
+    if min(len(rows[v]["seeds"]) for v in (one, other)) < 3:
+        low, high = -1.0, 1.0
+    return Finding(f"{one} less {other}", a[0] - b[0], max(low, -1.0), min(high, 1.0), bar)
 
 
-def _return(rows, one, sign=1, bar=0.0):
-    """A variant's return less plain's, as a share of plain's; with sign -1 the loss, which is at most all of it."""
-    a, b = _part(rows[one], "final"), _part(rows["plain"], "final")
-    unit = b[0] or 1.0
-    # Scores are at least 0.
-    low, high = sorted(sign * max(end / unit, -1.0) for end in difference_interval(*a, *b))
-    return Finding(f"{one} {'beside' if sign > 0 else 'below'} plain", sign * (a[0] - b[0]) / unit, low, high, bar)
+def _return(rows, one, sign=1, bar=0.0, other="plain"):
+    """A variant's return less another's, as a share of it; with sign -1 the loss, which is at most all of it."""
+    a, b = _part(rows[one], "final"), _part(rows[other], "final")
+    value = a[0] / b[0] - 1 if b[0] > 0 else math.nan
+    # Equal scores say nothing of their spread.
+    told = b[0] > 0 and all(low < high for _, (low, high) in (a, b))
+    low, high = sorted(sign * (end - 1) for end in (ratio_interval(*a, *b) if told else (0.0, math.inf)))
+    bounds = (-1.0, math.inf) if sign > 0 else (-math.inf, 1.0)
+    return Finding(f"{one} {'beside' if sign > 0 else 'below'} {other}", sign * value, low, high, bar, bounds)
 
 
-def compare_with_plain(rows: dict[str, dict], variant: str) -> dict[str, Finding]:
-    """A variant's return and agreement less plain's.
+def compare_variants(rows: dict[str, dict], variant: str, other: str = "plain") -> dict[str, Finding]:
+    """A variant's return and agreement less those of another.
 
     Parameters
     ----------
     rows : dict of str to dict
-        Rows of `rrl.experiments.games.results.table`, ``plain`` among them.
-    variant : str
+        Rows of `rrl.experiments.games.results.table`.
+    variant, other : str
 
     Returns
     -------
     dict of str to Finding
-        ``final`` (relative to plain's), ``agreement``, ``own`` and ``state``.
+        ``final`` (relative to the other's), ``agreement``, ``own`` and ``state``.
     """
-    parts = {name: _beside(rows, variant, "plain", name) for name in ("agreement", "own", "state")}
-    return {"final": _return(rows, variant), **parts}
+    parts = {name: _beside(rows, variant, other, name) for name in ("agreement", "own", "state")}
+    return {"final": _return(rows, variant, other=other), **parts}
 
 
 #: Claims: their key, their words, whether they are the paper's, and what they compare.
@@ -167,7 +182,7 @@ CLAIMS = (
     ),
     (
         "benefit",
-        "With both, the gain in agreement stays: above plain, and not a tenth below quantised.",
+        "With both, the gain in agreement stays: above plain, and less than 0.1 below quantised.",
         True,
         lambda rows: [
             _beside(rows, "both", "plain", "agreement"),

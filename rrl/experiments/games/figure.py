@@ -26,6 +26,8 @@ NAMES = {
 class Study(NamedTuple):
     """The largest whole block of runs of one plan: seeds for which every variant is recorded.
 
+    Where two seeds or more trained to the end of the plan, these alone.
+
     Attributes
     ----------
     experiment, game : str
@@ -95,6 +97,13 @@ def studies(records: list[dict]) -> list[Study]:
             return len(whole[digest]), bool(first) and "holdout_" in first["result"]["source"], digest
 
         digest = max(whole, key=rank)
+        done = {
+            seed: own
+            for seed, own in whole[digest].items()
+            if all(runs[record["unit"]["run"]]["result"]["complete"] for record in own.values())
+        }
+        if len(done) > 1:
+            whole[digest] = done
         block = [record for own in whole[digest].values() for record in own.values()]
         if block:
             own = [runs[record["unit"]["run"]] for record in block]

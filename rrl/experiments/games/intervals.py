@@ -3,8 +3,10 @@
 A mean return has Student's t, which is exact for normal scores. An agreement is a mean over *pairs* of runs: its error
 comes from leaving out one run after the other (the jackknife), on the scale of the arcsine of the root, where a share
 near 0 or 1 has the same error as one in the middle, and with Student's t for the number of runs. Turned back it cannot
-leave [0, 1]. Two runs are one pair, which says nothing of its error: its interval is everything. Differences combine
-the two intervals by their distances from the estimates (Newcombe's method, also called MOVER), so they stay in [-1, 1].
+leave [0, 1]. Two runs are one pair, which says nothing of its error: its interval is everything. Where leaving out a
+run changes nothing, as when all runs act alike, the interval leaves room for runs of another kind that so few draws
+would miss. Differences and ratios combine two intervals by their distances from the estimates (Newcombe's method, also
+called MOVER).
 """
 
 from __future__ import annotations
@@ -19,7 +21,14 @@ if TYPE_CHECKING:
 
     from rrl.pqn.decomposition import Reasons
 
-__all__ = ["change_interval", "difference_interval", "jackknife_interval", "mean_interval", "t_factor"]
+__all__ = [
+    "change_interval",
+    "difference_interval",
+    "jackknife_interval",
+    "mean_interval",
+    "ratio_interval",
+    "t_factor",
+]
 
 
 def t_factor(n: int) -> float:
@@ -86,7 +95,10 @@ def jackknife_interval(whole: float, without: Sequence[float], share: bool = Tru
         return float(max(-1.0, whole - error)), float(min(1.0, whole + error))
     angles = np.arcsin(np.sqrt(np.clip(without, 0, 1)))
     error = t_factor(n) * np.sqrt((n - 1) / n * ((angles - angles.mean()) ** 2).sum())
-    middle = np.arcsin(np.sqrt(whole))
+    if np.ptp(angles) < 1e-12:
+        alike = 0.025 ** (2 / n)  # both of a pair are of the kind that n draws showed alone
+        return float(alike * whole), float(alike * whole + 1 - alike)
+    middle = np.arcsin(np.sqrt(np.clip(whole, 0, 1)))
     ends = np.clip([middle - error, middle + error], 0, np.pi / 2)
     low, high = (np.sin(ends) ** 2).tolist()
     return low, high
@@ -107,6 +119,30 @@ def difference_interval(
     low = found - np.hypot(one - ends[0], other_ends[1] - other)
     high = found + np.hypot(ends[1] - one, other - other_ends[0])
     return float(low), float(high)
+
+
+def ratio_interval(
+    one: float, ends: tuple[float, float], other: float, other_ends: tuple[float, float]
+) -> tuple[float, float]:
+    """Of the ratio of two independent estimates that are at least 0, from an interval of each.
+
+    It holds each r for which the interval of ``one - r * other`` by `difference_interval` holds 0.
+
+    Examples
+    --------
+    >>> from rrl.experiments.games.intervals import ratio_interval
+    >>> [round(end, 3) for end in ratio_interval(30.0, (27.0, 33.0), 20.0, (19.0, 21.0))]
+    [1.336, 1.672]
+    >>> ratio_interval(1.0, (0.0, 2.0), 1.0, (0.0, 2.5))
+    (0.0, inf)
+    """
+    product, least = one * other, other_ends[0] * (2 * other - other_ends[0])
+    low, high = ends[0] * (2 * one - ends[0]), ends[1] * (2 * one - ends[1])
+    below = (
+        low / (product + np.sqrt(product**2 - low * other_ends[1] * (2 * other - other_ends[1]))) if low > 0 else 0.0
+    )
+    above = (product + np.sqrt(product**2 - high * least)) / least if least > 0 else np.inf
+    return float(below), float(above)
 
 
 def change_interval(measure: Callable[[Reasons], float], why: Reasons) -> tuple[float, float]:

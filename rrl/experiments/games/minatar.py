@@ -24,7 +24,7 @@ from rrl.datasets.recordings import (
     write_recording,
 )
 from rrl.experiments.games import runs
-from rrl.experiments.games.runs import VARIANTS, Study, holdout_unit, player, variant_settings
+from rrl.experiments.games.runs import VARIANTS, Study, check_plan, holdout_unit, player, variant_settings
 from rrl.experiments.store import RunStore, unit_key
 from rrl.packing import pack_array
 from rrl.pqn.atari import play
@@ -148,6 +148,7 @@ def units(
         raise ValueError(f"scale must be one of {sorted(SCALES)}, got {scale!r}")
     if study not in (*STUDIES, "all"):
         raise ValueError(f"study must be one of {(*STUDIES, 'all')}, got {study!r}")
+    check_plan(GAMES, games, total_steps=total_steps)
     if variants and study != "figure":
         raise ValueError(f"variants can be chosen for study 'figure' only, got {variants!r} for {study!r}")
     if study == "all":

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rrl._checks import check_choice
 from rrl.experiments.games import atari, minatar
 from rrl.experiments.games.atari import EXPERT_SEED, LAST_GAMES, VARIANTS
 from rrl.experiments.games.intervals import change_interval, jackknife_interval, mean_interval
@@ -34,11 +35,15 @@ RANK = {variant: k for k, variant in enumerate([*VARIANTS, *CHOICES, *map(REPEAT
 def variants_of(records: list[dict]) -> dict[str, str]:
     """What each trained run is called in tables, by `unit_key`."""
     units = [record["unit"] for record in records if record["unit"]["experiment"] in TRAINED]
-    plans = {(u["game"], u["settings"]["total_steps"]) for u in units if "precision" in u["settings"]}
+
+    def plan(unit):
+        return unit["experiment"], unit["game"], unit["settings"]["total_steps"]
+
+    fast = {plan(unit) for unit in units if "precision" in unit["settings"] and unit["seed"] != EXPERT_SEED}
     found = {}
     for unit in units:
-        name, plan = unit.get("choice", unit["variant"]), (unit["game"], unit["settings"]["total_steps"])
-        repeats = plan in plans and "precision" not in unit["settings"]
+        name = unit.get("choice", unit["variant"])
+        repeats = plan(unit) in fast and "precision" not in unit["settings"]
         found[unit_key(unit)] = REPEATED.format(name) if repeats else name
     return found
 
@@ -57,7 +62,13 @@ def gathered(records: list[dict], kind: str = "holdout") -> dict[tuple, dict[int
     Returns
     -------
     dict
+
+    Raises
+    ------
+    ValueError
+        If `kind` is not one of these, or if runs of one study have other settings.
     """
+    check_choice("kind", kind, ("holdout", "own"))
     trained = {unit_key(r["unit"]): r for r in records if r["unit"]["experiment"] in TRAINED}
     variants, asked = variants_of(records), [f"{name}-{kind}" for name in TRAINED]
     groups = {}
@@ -66,7 +77,15 @@ def gathered(records: list[dict], kind: str = "holdout") -> dict[tuple, dict[int
         if unit["experiment"] in asked and unit["run"] in trained:
             run, variant = trained[unit["run"]], variants[unit["run"]]
             study = (unit["game"], run["unit"]["settings"]["total_steps"], variant, unit["holdout"])
-            groups.setdefault(study, {})[unit["seed"]] = (run, record)
+            group = groups.setdefault(study, {})
+            first = next(iter(group.values()), (run,))[0]["unit"]
+            if (mine := run["unit"]["settings"]) != first["settings"]:
+                odd = next(k for k in {**mine, **first["settings"]} if mine.get(k) != first["settings"].get(k))
+                raise ValueError(
+                    f"records of {study[2]} on {study[0]} have settings that differ: {odd} is {mine.get(odd)} for seed "
+                    f"{unit['seed']} and {first['settings'].get(odd)} for seed {first['seed']}"
+                )
+            group[unit["seed"]] = (run, record)
     order = sorted(groups, key=lambda g: (g[0], g[1], g[3], RANK[g[2]]))
     return {study: dict(sorted(groups[study].items())) for study in order}
 
@@ -224,17 +243,20 @@ def summary(row: dict) -> dict[str, str]:
     """
     few = len(row["seeds"]) < 3
 
-    def ranged(value, name=None):
-        if few and name != "final":
+    def ranged(value):
+        if few:
             return f"{row[value]:z.2f}, one pair"
-        return "{:z.2f} ({:z.2f} to {:z.2f})".format(row[value], *row[f"{name or value}_interval"])
+        return "{:z.2f} ({:z.2f} to {:z.2f})".format(row[value], *row[f"{value}_interval"])
+
+    def score(value):
+        return "no game ended" if np.isnan(value) else f"{value:,.{0 if row['final'] >= 100 else 2}f}"
 
     text = {
         "runs": f"{len(row['seeds'])}",
         "million steps": " to ".join(dict.fromkeys(f"{s / 1e6:.2g}" for s in row["steps"])),
-        "return": ranged("final", "final"),
-        "the paper's error of the return": f"± {row['final_error']:.2f}",
-        "return of greedy games": f"{row['greedy']:.2f} ± {row['greedy_error']:.2f}",
+        "return": "{} ({} to {})".format(*map(score, (row["final"], *row["final_interval"]))),
+        "the paper's error of the return": f"± {score(row['final_error'])}",
+        "return of greedy games": f"{score(row['greedy'])} ± {score(row['greedy_error'])}",
         "agreement": ranged("agreement"),
         "the paper's error of the agreement": "one pair" if few else f"± {1.96 * row['standard_error']:.2f}",
         "agreement, ties broken at random": ranged("own"),
@@ -242,17 +264,27 @@ def summary(row: dict) -> dict[str, str]:
         "part of ties": ranged("ties"),
         "part of chance": f"{row['chance']:.2f}",
         "part of the state": ranged("state"),
-        "Fleiss' kappa": f"{row['fleiss_kappa']:z.2f}",
-        "Fleiss' kappa, ties broken at random": f"{row['state'] / (1 - row['chance']):z.2f}",
+        "Fleiss' kappa": _or_none(row["fleiss_kappa"]),
+        "Conger's kappa, ties broken at random": _or_none(_kappa(row["own"], row["chance"])),
         "choices between tied actions": f"{row['tie_rate']:.2f}",
         "pairs with one best action each": f"{row['single']:.2f}",
-        "states where all runs have one": f"{row['unique']:.3f}",
-        "agreement in those states": f"{row['agreement_unique']:.2f}",
+        "states where all runs have one best action": f"{row['unique']:.3f}",
+        "agreement in those states": _or_none(row["agreement_unique"]),
+        "share of the first action": f"{row['first_action']:.2f}",
         "most common action's share": f"{row['majority']:.2f}",
         "agreement with the player": f"{np.mean(row['expert']):.2f}",
         "median action gap": f"{row['median_gap']:.3g}",
     }
     return {name: value.replace("-", "\N{MINUS SIGN}") for name, value in text.items()}
+
+
+def _kappa(agreement, chance):
+    """Agreement beyond chance, of what it could be; NaN where chance is certain."""
+    return (agreement - chance) / (1 - chance) if chance < 1 else float("nan")
+
+
+def _or_none(value):
+    return "not defined" if np.isnan(value) else f"{value:z.2f}"
 
 
 def curves(records: list[dict], window: int = LAST_GAMES) -> list[dict]:
@@ -271,7 +303,7 @@ def curves(records: list[dict], window: int = LAST_GAMES) -> list[dict]:
         ``score`` (float array: mean score of the last games).
     """
     found, variants = [], variants_of(records)
-    for record in records:
+    for record in {unit_key(r["unit"]): r for r in records}.values():
         unit = record["unit"]
         if unit["experiment"] not in TRAINED or unit["seed"] == EXPERT_SEED:
             continue
@@ -306,8 +338,9 @@ def costs(records: list[dict], experiment: str = "atari") -> list[dict]:
         ``run_steps`` (environment steps of all runs), ``hours``, ``steps_a_second``, ``paper_hours`` (for all
         runs of the largest scale, for Atari the paper's, at that speed).
     """
+    check_choice("experiment", experiment, TRAINED)
     machines, cards = {}, {}
-    for record in records:
+    for record in {unit_key(r["unit"]): r for r in records}.values():
         hardware = record["provenance"]["hardware"]
         place = (hardware["processor"], hardware["cores"])
         if hardware["gpu"]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from rrl._checks import check_integer
 from rrl._files import write_durably
 from rrl.experiments.store import RunStore, unit_key
 from rrl.packing import pack_array
@@ -26,9 +27,10 @@ from rrl.pqn.network import Architecture, StackedQNetwork, greedy_actions, quant
 from rrl.pqn.train import Trainer, train
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
-__all__ = ["LAST_GAMES", "VARIANTS", "Study", "greedy_policy", "holdout_unit", "q_values", "train_units"]
+__all__ = ["LAST_GAMES", "VARIANTS", "Study", "check_plan", "greedy_policy", "holdout_unit", "q_values", "train_units"]
 
 # What each of Figure 2's variants takes from its game's settings.
 VARIANTS = {
@@ -63,6 +65,19 @@ class Study(NamedTuple):
     limits: dict
     environment: dict
     noise: float = 0.0
+
+
+def check_plan(known: Iterable[str], games: Any, *, least: int = 1, **counts: Any) -> None:
+    """Refuse games that are no list of `known` ones, each once, and counts that are not None nor at least `least`."""
+    known = sorted(known)
+    if games is not None:
+        if isinstance(games, str):
+            raise ValueError(f"games must be a list of names, got {games!r}: write [{games!r}]")
+        if unknown := [game for game in games if game not in known]:
+            raise ValueError(f"games must be one of {known}, got {unknown[0]!r}")
+        if not games or len(set(games)) < len(games):
+            raise ValueError(f"games must name each game once, got {list(games)}")
+    check_integer(least, **{name: value for name, value in counts.items() if value is not None})
 
 
 def variant_settings(games: Any, game: Any, variant: Any) -> Any:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rrl._checks import check_choice
 from rrl.datasets.atari import RECORDED, holdout
 from rrl.datasets.recordings import (
     Holdout,
@@ -24,7 +25,7 @@ from rrl.datasets.recordings import (
     write_recording,
 )
 from rrl.experiments.games import atari
-from rrl.experiments.games.runs import holdout_unit, network_path
+from rrl.experiments.games.runs import check_plan, holdout_unit, network_path
 from rrl.experiments.records import read_record
 from rrl.experiments.store import RunStore, unit_key
 from rrl.packing import unpack_array
@@ -60,7 +61,14 @@ def units(
     -------
     list of dict
         A game's player stands before its first block: it takes as long as that.
+
+    Raises
+    ------
+    ValueError
+        For another study, unknown games and counts below 1.
     """
+    check_choice("study", study, ("figure", "precision", "all"))
+    check_plan(atari.SCALES["book"], games, total_steps=total_steps, n_seeds=n_seeds)
     plan, planned = atari.SCALES["book"], []
     for seed in range(max(n_seeds or plan[game]["n_seeds"] for game in games)) if study != "precision" else ():
         for game in games:
