@@ -224,6 +224,13 @@ def test_a_deck_borrows_slides_of_others(tmp_path):
         read_deck(tmp_path / "b.md")
 
 
+def test_right_answers_do_not_all_stand_at_one_place():
+    for name, source in SOURCES.items():
+        questions = re.findall(r"^```\{question\}.*?^```", source, re.M | re.S)
+        places = [re.findall(r"^(right|wrong):", text, re.M).index("right") for text in questions]
+        assert len(places) < 3 or len(set(places)) > 1, f"{name}: {places}"
+
+
 def test_a_figure_of_recorded_runs_is_called_so(tmp_path):
     """What the page's notebook ran at quick scale says nothing of runs that it only reads."""
     notebook(tmp_path, "09_x", [("fig-a", "image/png", PIXEL), ("fig-b", "image/png", PIXEL)])
