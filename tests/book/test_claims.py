@@ -176,7 +176,11 @@ def test_every_item_has_its_box_or_figure_in_the_chapter_that_is_named(claims):
     missing = []
     for entry in claims:
         source = ROOT / "notebooks" / f"{Path(entry['chapter']).name}.md"
-        anchor = rf"name: {entry['anchor']}$" if "anchor" in entry else rf":label: {entry['label']}$"
+        anchor = (
+            rf"(name: {entry['anchor']}|\({entry['anchor']}\)=)$"
+            if "anchor" in entry
+            else rf":label: {entry['label']}$"
+        )
         if not source.is_file() or not re.search(anchor, source.read_text(encoding="utf-8"), re.M):
             missing.append(entry["item"])
     assert missing == []
