@@ -41,8 +41,10 @@ def _numpy(data):
 def _safetensors(data):
     size = int.from_bytes(data[:8], "little")
     header, body = json.loads(data[8 : 8 + size]), data[8 + size :]
-    found = dict(_leaves("__metadata__", header.pop("__metadata__", {})))
+    found = _by_path("__metadata__", header.pop("__metadata__", {}))
     for name, part in header.items():
+        if name in found:
+            raise ValueError(f"two of its entries are called {name}")
         values = body[slice(*part["data_offsets"])]
         kind = EXACT.get(part["dtype"])
         found[name] = np.frombuffer(values, kind).reshape(part["shape"]) if kind else Floats(part["dtype"], values)
@@ -61,6 +63,16 @@ def _leaves(path, value):
         yield path, Floats("float", repr(value).encode()) if isinstance(value, float) else value
 
 
+def _by_path(path, value):
+    """The leaves of JSON by path; a name with a dot or bracket may look like a path, and two values are not one."""
+    found = {}
+    for name, part in _leaves(path, value):
+        if name in found:
+            raise ValueError(f"two of its entries are called {name}")
+        found[name] = part
+    return found
+
+
 def _is_npz(data):
     with contextlib.suppress(zipfile.BadZipFile):
         members = zipfile.ZipFile(io.BytesIO(data)).namelist()
@@ -73,7 +85,7 @@ def _parse(name, data):
         if name.endswith((".npz", ".npy")) or data.startswith(b"\x93NUMPY") or _is_npz(data):
             return _numpy(data)
         if name.endswith(".json"):
-            return dict(_leaves("", json.loads(data)))
+            return _by_path("", json.loads(data))
         if name.endswith(".safetensors"):
             return _safetensors(data)
     except (ValueError, KeyError, TypeError, AttributeError, EOFError, OSError, zipfile.BadZipFile) as error:

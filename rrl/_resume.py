@@ -14,7 +14,7 @@ __all__ = ["Records", "identity"]
 def _source(item):
     with contextlib.suppress(OSError, TypeError):
         if item.__name__ != "<lambda>":  # several may stand in one line
-            return inspect.getsource(item)
+            return inspect.getsource(getattr(item, "__code__", item))  # not of what a decorator says that it wraps
     return _compiled(item.__code__) if hasattr(item, "__code__") else item.__qualname__
 
 
@@ -37,40 +37,67 @@ def _of_its_module(function, seen):
         module = getattr(value, "__module__", None)
         elsewhere = isinstance(value, type | types.FunctionType) and module != function.__module__
         try:
-            found.append([name, [module, value.__qualname__] if elsewhere else _parts(value, seen)])
+            found.append(
+                [name, [module, value.__qualname__] if elsewhere else _parts(value, seen, function.__module__)]
+            )
         except Exception as error:
             raise TypeError(f"{name} of its module: {error}") from error
     return found
 
 
-def _parts(item, seen=()):
+def _plain_function(item):
+    """The function of a method, static or not, or of a property; None of anything else."""
+    item = getattr(item, "fget", getattr(item, "__func__", item))
+    return item if isinstance(item, types.FunctionType) else None
+
+
+def _class_parts(item, seen):
+    """A class: its source, and of its own module its bases and what its methods use."""
+    if item in seen:
+        return ["class", item.__qualname__]
+    seen = (*seen, item)
+    methods = [function for part in vars(item).values() if (function := _plain_function(part))]
+    used = [
+        _of_its_module(function, (*seen, function))
+        for function in methods
+        if function.__module__ == item.__module__ and function not in seen
+    ]
+    bases = [_class_parts(base, seen) for base in item.__bases__ if base.__module__ == item.__module__]
+    return ["class", item.__qualname__, _source(item), bases, used]
+
+
+def _parts(item, seen=(), home=None):
     """What makes a function what it is: source, defaults, what it closes over and uses; of other objects, their state.
 
-    `seen` are the functions within which this one stands, which may call each other.
+    `seen` are the functions and classes within which this one stands, which may call each other; `home` is the module
+    whose classes are taken apart: that of the function.
     """
     if isinstance(item, functools.partial):
-        return ["partial", *(_parts(part, seen) for part in (item.func, item.args, item.keywords))]
+        return ["partial", *(_parts(part, seen, home) for part in (item.func, item.args, item.keywords))]
     if isinstance(item, types.MethodType):
-        return ["method", _parts(item.__func__, seen), _parts(item.__self__, seen)]
+        home = item.__func__.__module__
+        return ["method", _parts(item.__func__, seen, home), _parts(item.__self__, seen, home)]
     if isinstance(item, types.FunctionType):
         if item in seen:
             return ["function", item.__qualname__]
-        seen = (*seen, item)
+        seen, home = (*seen, item), item.__module__
         closed = [cell.cell_contents for cell in item.__closure__ or ()]
-        held = (_parts(part, seen) for part in (item.__defaults__, item.__kwdefaults__, closed))
+        held = (_parts(part, seen, home) for part in (item.__defaults__, item.__kwdefaults__, closed))
         return ["function", _source(item), *held, _of_its_module(item, seen)]
     if isinstance(item, types.ModuleType | types.BuiltinFunctionType):
         return ["name", item.__name__]
     if isinstance(item, type):
-        return ["class", item.__qualname__, _source(item)]
+        return _class_parts(item, seen) if item.__module__ == home else ["class", item.__qualname__, _source(item)]
     if isinstance(item, list | tuple):
-        return [_parts(part, seen) for part in item]
+        return [_parts(part, seen, home) for part in item]
     if isinstance(item, dict):
-        return [[_parts(key, seen), _parts(value, seen)] for key, value in item.items()]
+        return [[_parts(key, seen, home), _parts(value, seen, home)] for key, value in item.items()]
     import joblib
 
     call = getattr(type(item), "__call__", None)  # noqa: B004
-    source = [_source(type(item)), _parts(call, seen)] if isinstance(call, types.FunctionType) else []
+    source = [_source(type(item)), _parts(call, seen, home)] if isinstance(call, types.FunctionType) else []
+    if type(item).__module__ == home or (source and home is None):
+        source = _class_parts(type(item), seen)
     return [source, joblib.hash(item)]
 
 

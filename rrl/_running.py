@@ -132,6 +132,8 @@ class Program:
             "files": self.files(),
             "keys": list(self.keys),
             "bytes": self.as_bytes,
+            # It decides what a crash is.
+            **({"time_limit": self.time_limit} if self.time_limit is not None else {}),
         }
 
     def files(self):

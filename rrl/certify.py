@@ -228,7 +228,8 @@ def certify_replicability(
     max_pairs : int, default=10_000
         Give up after so many. A true probability of exactly `rho` is never settled but by an error.
     seed : int
-        Seed of the whole measurement.
+        Seed of the whole measurement; another one than that of pairs by which the algorithm or its
+        settings were chosen, such as those of :func:`rrl.trade_off`, which are no evidence any more.
     n_jobs : int, default=1
         Worker processes (joblib). They may run a few pairs too many; the certificate does not depend
         on it.

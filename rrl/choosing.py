@@ -12,6 +12,7 @@ import numpy as np
 from ._checks import as_float64, check_integer, check_measurement, check_probability
 from ._progress import teller
 from .certify import Certificate, certify_replicability
+from .evidence import settling_pairs
 from .pairs import ReplicabilityWarning, measured
 from .replicability import measurement_records
 
@@ -59,7 +60,7 @@ def choose_bin_width(
     rho: float,
     confidence: float = 0.95,
     n_explore: int | None = None,
-    max_pairs: int = 200,
+    max_pairs: int | None = None,
     seed: int,
     n_jobs: int = 1,
     progress: bool = False,
@@ -89,8 +90,9 @@ def choose_bin_width(
         One minus the probability of a false claim.
     n_explore : int, optional
         Pairs of a look; by default 2 / rho, rounded up.
-    max_pairs : int, default=200
-        Pairs of a test, after which the next larger width is tried.
+    max_pairs : int, optional
+        Pairs of a test, after which the next larger width is tried; by default 200, or twice what the last test needs
+        if no pair differs, where that is more.
     seed : int
         Of all pairs. Those of a test are the pairs of ``certify_replicability`` with this seed.
     n_jobs : int, default=1
@@ -128,7 +130,7 @@ def choose_bin_width(
     """
     check_probability(rho=rho)
     n_explore = int(np.ceil(2 / rho)) if n_explore is None else n_explore
-    check_measurement(confidence, seed, max_pairs=max_pairs)
+    check_measurement(confidence, seed)
     check_integer(1, n_explore=n_explore)
     if not callable(run):
         raise TypeError(f"run must be a function of (shared_seed, rng, bin_width), got {run!r}")
@@ -140,6 +142,13 @@ def choose_bin_width(
     ):
         raise ValueError(f"bin_widths must be positive and finite, each larger than the one before, got {bin_widths!r}")
     widths = widths.tolist()
+    least, most = (settling_pairs(rho, 1 - (1 - confidence) / 2**number) for number in (1, len(widths)))
+    max_pairs = max(200, 2 * most) if max_pairs is None else max_pairs
+    check_measurement(confidence, seed, max_pairs=max_pairs)
+    if max_pairs < least:
+        raise ValueError(
+            f"max_pairs must be at least {least}, which settle rho={rho!r} if none differs, got {max_pairs}"
+        )
     shared = {"n_jobs": n_jobs, "store": store}
 
     explored, low, high = [], 0, len(widths) - 1

@@ -8,6 +8,7 @@ probability at most 1 - confidence (Ville), however often one looks.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,14 @@ def log_evidence(n_disagree: float | np.ndarray, n_pairs: float | np.ndarray, rh
         below = mass + np.log(betainc(a, b, rho)) - np.log(betainc(PRIOR, PRIOR, rho))
         above = mass + np.log(betaincc(a, b, rho)) - np.log(betaincc(PRIOR, PRIOR, rho))
     return below, above
+
+
+def settling_pairs(rho: float, confidence: float) -> int:
+    """How many pairs settle that an algorithm is rho-replicable, if none of them differs; at most 2^53."""
+    level, most = -np.log1p(-confidence), 1
+    while log_evidence(0, most, rho)[0] < level and most < 2**53:
+        most *= 2
+    return bisect_left(range(most), level, key=lambda n: log_evidence(0, n, rho)[0])
 
 
 def _upper(n_disagree, n_pairs, level):

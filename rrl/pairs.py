@@ -202,6 +202,14 @@ def run_pair(run: Any, seed: Any, index: Any, crash: Any) -> Any:
         return getattr(error, CRASHED)
 
 
+def _attempted(run: Any, seed: Any, index: Any, crash: Any) -> Any:
+    """The pair, or the exception that ended it: those before it in order come first, whoever ran them."""
+    try:
+        return run_pair(run, seed, index, crash)
+    except Exception as error:
+        return error
+
+
 def crashed_pair(index: Any, shared_seed: Any, words: Any, drew: Any, data_seeds: Any = ()) -> Any:
     """A pair of which a run crashed, as it counts: it differs."""
     words = words if len(words) <= 200 else f"{words[:197]}..."
@@ -264,18 +272,21 @@ def measured(
         if known is not None:
             known.update({*indices} - {*todo})
         start = time.monotonic()
-        try:
-            found = spread(run_pair, [(run, seed, index, crash) for index in todo], n_jobs)
-        except Exception as error:
-            if pair := getattr(error, CRASHED, None):
-                keep(records, pair, loaded[pair.index][1], time.monotonic() - start)
-                if times := len(loaded[pair.index][1]):
-                    error.add_note(f"it has crashed {times + 1} times with these seeds")
-            raise
-        seconds = time.monotonic() - start
+        found = spread(_attempted, [(run, seed, index, crash) for index in todo], n_jobs)
+        seconds, errors = time.monotonic() - start, {}
         for index, pair in zip(todo, found, strict=True):
-            loaded[index] = keep(records, pair, loaded[index][1], seconds), ()
+            past = loaded[index][1]
+            if isinstance(pair, Exception):
+                errors[index] = pair
+                if crashed := getattr(pair, CRASHED, None):
+                    keep(records, crashed, past, seconds)
+                    if past:
+                        pair.add_note(f"it has crashed {len(past) + 1} times with these seeds")
+            else:
+                loaded[index] = keep(records, pair, past, seconds), ()
         for index in indices:
+            if index in errors:
+                raise errors[index]
             yield loaded[index][0]
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import betaincinv
+from scipy.special import betaincinv, ndtr, stdtrit
 
 from ._checks import check_integer, check_measurement, check_probability
 from ._progress import teller
@@ -51,6 +51,14 @@ def fingerprint(codes: ArrayLike) -> str:
     'b73cde1d8154'
     """
     return digest(as_arrays(codes))
+
+
+def expanded_tail(n: int, confidence: float) -> float:
+    """Share of a bootstrap's means beyond each limit, for limits as wide as Student's t for `n` values.
+
+    Percentiles alone are too narrow by sqrt((n - 1) / n) and by the normal law in place of t.
+    """
+    return float(ndtr(np.sqrt(n / (n - 1)) * stdtrit(n - 1, (1 - confidence) / 2)))
 
 
 def clopper_pearson(successes: int, trials: int, confidence: float = 0.95) -> tuple[float, float]:

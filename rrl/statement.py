@@ -85,7 +85,7 @@ class ReplicabilityStatement:
     >>> statement = certify_replicability(mean_of_coins, rho=0.1, seed=0).statement("the mean of a million coins")
     >>> print(statement)
     replicable: the mean of a million coins
-    1 of 64 pairs differ in integer codes; rho in [0.000, 0.100], asked for 0.1 at confidence 0.95
+    1 of 64 pairs differ in integer codes; rho in [0.000, 0.100] (each limit alone), asked for 0.1 at confidence 0.95
     >>> statement.to_latex().splitlines()[1]
     '\\paragraph{Replicability.}'
     """
@@ -130,7 +130,7 @@ class ReplicabilityStatement:
         lines = [
             f"{found['verdict']}: {found['subject']}",
             f"{found['n_disagree']} of {found['n_pairs']} pairs differ in {found['compared']}; rho in "
-            f"[{_share(found['lower'], False)}, {_share(found['upper'], True)}], "
+            f"[{_share(found['lower'], False)}, {_share(found['upper'], True)}] (each limit alone), "
             f"asked for {found['rho']:g} at confidence {found['confidence']:g}",
         ]
         return "\n".join(lines + [f"note: {note}" for note in found["notes"]])
@@ -159,7 +159,7 @@ class ReplicabilityStatement:
             rf"{found['n_disagree']} of the {found['n_pairs']} pairs differed. {_crashes(found)}",
             claims[found["verdict"]] + rf"the probability $\rho$ that two runs differ lies in "
             rf"$[{_share(found['lower'], False)}, {_share(found['upper'], True)}]$ "
-            r"(each limit valid at every number of pairs).",
+            r"(each limit alone has this confidence, at every number of pairs).",
             *(rf"Note: {_latex(note)}." for note in found["notes"]),
             rf"(Seed {found['seed']}; {_latex(versions)}; {_latex(found['platform'])}.)",
         ]

@@ -26,7 +26,7 @@ from .pairs import (
     run_twice,
     spread,
 )
-from .replicability import clopper_pearson
+from .replicability import clopper_pearson, expanded_tail
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -110,7 +110,8 @@ def trade_off(
     """Measure rho and score of an algorithm at every setting of a grid.
 
     All settings have the same seeds, so that they are compared on the same shared randomness; at each, the
-    pairs are those of :func:`rrl.estimate_replicability` with this seed.
+    pairs are those of :func:`rrl.estimate_replicability` with this seed. A setting that was chosen by them
+    is certified with another seed: its own pairs have been selected.
 
     Parameters
     ----------
@@ -148,7 +149,9 @@ def trade_off(
         One row a setting: its parameters; ``n_pairs``, ``n_disagree``, ``rho`` and exact two-sided limits
         ``rho_low``, ``rho_high`` (Clopper-Pearson); ``score``, the interquartile mean over all runs, with
         percentile bootstrap limits ``score_low``, ``score_high`` over pairs, since the two runs of a pair
-        are not independent; ``score_mean``; and ``constant``, whether all runs published the same.
+        are not independent, as wide as Student's t would have them (of fewer than five pairs they hold
+        less often than they say; of one pair they are NaN); ``score_mean``; and ``constant``, whether all
+        runs published the same.
 
     Raises
     ------
@@ -250,9 +253,12 @@ def summary(
     found: dict = dict(zip(COLUMNS, (n, count, count / n, *clopper_pearson(count, n, confidence))))
     scores = np.asarray(scores)
     if scores.size:
-        resamples = np.random.default_rng(bootstrap_seed).integers(n, size=(n_bootstrap, n))
-        means = interquartile_mean(scores[resamples].reshape(n_bootstrap, -1))
-        limits = np.quantile(means, [(1 - confidence) / 2, (1 + confidence) / 2])
+        limits = [np.nan, np.nan]
+        if n > 1:
+            resamples = np.random.default_rng(bootstrap_seed).integers(n, size=(n_bootstrap, n))
+            means = interquartile_mean(scores[resamples].reshape(n_bootstrap, -1))
+            tail = expanded_tail(n, confidence)
+            limits = np.quantile(means, [tail, 1 - tail])
         values = (float(interquartile_mean(scores.ravel())), *map(float, limits), float(scores.mean()))
         found |= zip(COLUMNS[5:], values)
     return found | {"constant": is_constant(pairs)}

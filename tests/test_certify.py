@@ -7,8 +7,16 @@ import pytest
 from scipy.integrate import quad
 from scipy.special import betainc
 
-from rrl import anytime_limits, certification_law, certify_replicability, estimate_replicability, least_pairs
+from rrl import (
+    anytime_limits,
+    certification_law,
+    certify_replicability,
+    estimate_replicability,
+    least_pairs,
+    pair_seeds,
+)
 from rrl.evidence import log_evidence
+from rrl.experiments.store import RunStore
 from rrl.law import boundaries
 
 LEVEL = np.log(20)
@@ -234,6 +242,26 @@ def test_its_pairs_are_those_of_the_estimate_and_workers_change_nothing(rho):
     assert alone.n_disagree == estimate.n_disagree
     assert alone.verdict == ("not replicable" if rho < 0.18 else "replicable")
     assert certify_replicability(coin, rho=rho, seed=3, max_pairs=500, n_jobs=2) == alone
+
+
+def crashing_late(shared_seed, rng):
+    """All agree; pair 40 of seed 0 crashes."""
+    rng.random()
+    if shared_seed == pair_seeds(0, 40)[0]:
+        raise ArithmeticError("late")
+    return 1
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_crash_that_comes_after_the_claim_is_none(n_jobs, tmp_path):
+    """36 pairs that agree settle rho = 0.1, whatever workers have begun beyond; a crash keeps those before it."""
+    found = certify_replicability(crashing_late, rho=0.1, seed=0, n_jobs=n_jobs)
+    assert (found.verdict, found.n_pairs) == ("replicable", 36)
+    with pytest.raises(ArithmeticError, match="late"):
+        certify_replicability(crashing_late, rho=0.01, seed=0, n_jobs=n_jobs, store=tmp_path)
+    units = [record["unit"] for record in RunStore(tmp_path).records()]
+    assert set(range(40)) <= {unit["pair"] for unit in units if "crash" not in unit}
+    assert [unit["pair"] for unit in units if "crash" in unit] == [40]
 
 
 def test_it_stops_at_max_pairs_and_says_that_it_knows_nothing():

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from rrl import ReplicabilityWarning, certify_replicability, choose_bin_width, hypergrid_round
+from rrl.evidence import log_evidence, settling_pairs
 
 WIDTHS = 0.01 * 2.0 ** np.arange(8)
 
@@ -148,6 +149,7 @@ def test_ctrl_c_ends_it_with_what_was_tested():
         ({"rho": 1.0}, ValueError, "rho must lie"),
         ({"n_explore": 0}, ValueError, "n_explore must be"),
         ({"max_pairs": 0}, ValueError, "max_pairs must be"),
+        ({"rho": 0.05, "max_pairs": 60}, ValueError, "max_pairs must be at least .*, which settle rho=0.05 if none"),
         ({"seed": 0.5}, ValueError, "seed must be"),
     ],
 )
@@ -157,3 +159,15 @@ def test_bad_arguments_are_named_before_anything_runs(change, error, message):
 
     with pytest.raises(error, match=message):
         choose_bin_width(**{"run": run, "bin_widths": [1.0, 2.0], "rho": 0.1, "seed": 0, **change})
+
+
+@pytest.mark.parametrize("rho", [0.3, 0.02])
+def test_by_default_a_width_that_never_differs_is_certified(rho):
+    """However small rho is, the last of the widths too."""
+    found = choose_bin_width(lambda shared_seed, rng, bin_width: 0 * int(rng.integers(2)), [0.1, 1.0], rho=rho, seed=0)
+    assert found.bin_width == 0.1 and found.certificate.verdict == "replicable"
+    level = 1 - 0.05 / 2
+    needed = settling_pairs(rho, level)
+    assert found.certificate.n_pairs == needed
+    below = [log_evidence(0, n, rho)[0] < -np.log1p(-level) for n in (needed - 1, needed)]
+    assert below == [True, False]

@@ -103,6 +103,8 @@ def test_safetensors_is_read_as_its_own_package_writes_it():
         ({"o.json": b'{"score": 0.5}'}, "published score in o.json as float"),
         ({"o.json": b'{"score": NaN}'}, "published score in o.json as float"),
         ({"o.json": b"{"}, "published o.json, which cannot be read"),
+        ({"o.json": b'{"w.b": 1, "w": {"b": 2}}'}, "two of its entries are called w.b"),
+        ({"o.json": b'{"w": [1], "w[0]": 2}'}, "two of its entries are called w[0]"),
         ({"o.npz": b"no archive"}, "published o.npz, which cannot be read"),
         ({"o.npz": npz(a=np.array([{}], object))}, "published o.npz, which cannot be read"),
         ({"o.safetensors": b"\xff" * 9}, "published o.safetensors, which cannot be read"),

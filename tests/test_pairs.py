@@ -1,7 +1,9 @@
 """Measuring anybody's function: what is refused in words, guards, evidence, records, and what Ctrl-C leaves."""
 
 import functools
+import importlib
 import json
+import linecache
 import subprocess
 import sys
 import threading
@@ -343,6 +345,61 @@ def test_what_a_function_uses_of_its_module_is_a_part_of_it(tmp_path):
         for _ in range(2):
             estimate_replicability(module["run"], n_pairs=1, seed=0, store=tmp_path)
         assert len(RunStore(tmp_path).records()) == n
+
+
+CLASSES = """
+import functools
+
+
+def coarse(run):
+    @functools.wraps(run)
+    def inner(shared_seed, rng):
+        return run(shared_seed, rng) // {decorator}
+    return inner
+
+
+def helper(rng):
+    return int(rng.integers({helper}))
+
+
+class Base:
+    unit = {base}
+
+
+class Learner(Base):
+    def learn(self, rng):
+        return self.unit * helper(rng)
+
+
+@coarse
+def run(shared_seed, rng):
+    return Learner().learn(rng)
+
+
+class Callable:
+    def __call__(self, shared_seed, rng):
+        return helper(rng)
+"""
+
+
+@pytest.mark.parametrize(("name", "counts"), [("run", (1, 2, 3, 4)), ("Callable", (1, 1, 2, 2))])
+def test_decorators_bases_and_what_methods_use_are_parts_of_a_function(name, counts, tmp_path, monkeypatch):
+    """Each version changes one place alone: the decorator, the helper of a method, the base class."""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    versions = [(1, 9, 1), (2, 9, 1), (2, 5, 1), (2, 5, 3)]
+    for version, count in zip(versions, counts, strict=True):
+        given = dict(zip(("decorator", "helper", "base"), version, strict=True))
+        (tmp_path / "edited_study.py").write_text(CLASSES.format(**given))
+        monkeypatch.delitem(sys.modules, "edited_study", raising=False)
+        importlib.invalidate_caches()
+        linecache.clearcache()
+        module = importlib.import_module("edited_study")
+        run = module.run if name == "run" else module.Callable()
+        for _ in range(2):
+            estimate_replicability(run, n_pairs=1, seed=0, store=tmp_path / "store")
+        assert len(RunStore(tmp_path / "store").records()) == count
+    monkeypatch.delitem(sys.modules, "edited_study")
 
 
 def test_a_function_that_holds_what_cannot_be_known_again_is_refused_before_it_runs(tmp_path):

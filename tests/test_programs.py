@@ -305,6 +305,14 @@ def test_a_run_that_fails_is_named_and_its_pair_counts_neither_way(how, words, j
     assert [unit["crash"] for unit in units if unit["pair"] == FIRST] == [0]
 
 
+def test_another_time_limit_is_another_measurement(tmp_path):
+    """What takes too long is a crash: pairs that ran under one limit say nothing of another."""
+    slow = program("import sys, time; time.sleep(0.6); print(sys.argv[2])")
+    kept = {"rho": 0.5, "crash": "differ", "store": tmp_path, "max_pairs": 1, "jobs": 2, "allow_constant": True}
+    for limit, crashed in ((None, 0), (0.3, 1), (30, 0), (0.3, 1)):
+        assert certify_program(slow, time_limit=limit, **kept).n_crashed == crashed
+
+
 def test_a_crash_counts_as_a_disagreement_where_it_is_asked_for(tmp_path):
     """It is the measurement of a program that differs where this one crashes, whatever was on record."""
     crashes, differs = failing("sys.exit('no data')"), failing("print(data)")

@@ -14,7 +14,7 @@ import numpy as np
 
 from .._checks import check_integer
 from .._extras import missing
-from ..replicability import clopper_pearson
+from ..replicability import clopper_pearson, expanded_tail
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -163,7 +163,8 @@ def bootstrap_limits(
 ) -> tuple[Any, Any]:
     """Percentile limits of the bootstrap for a mean over draws; they never leave the range of the values.
 
-    With few draws they cover the mean somewhat less often than they say: about 90% with ten.
+    Their tails are those of `rrl.replicability.expanded_tail`, as wide as Student's t. With five draws they still cover
+    the mean of normal numbers in about nine cases of ten, with fewer less often; equal values have limits of no width.
 
     Parameters
     ----------
@@ -204,7 +205,8 @@ def bootstrap_limits(
     n = len(values)
     counts = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=n_resamples)
     means = np.tensordot(counts, values, axes=1) / n
-    low, high = np.quantile(means, [(1 - confidence) / 2, (1 + confidence) / 2], axis=0)
+    tail = expanded_tail(n, confidence)
+    low, high = np.quantile(means, [tail, 1 - tail], axis=0)
     # Sums in floating point may leave the range by a rounding error.
     return tuple(np.clip(limit, values.min(axis=0), values.max(axis=0))[()] for limit in (low, high))
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from .._files import write_durably
 from ._listing import plain
+from ._own import missing_pairs
 from ._versions import add_option, present, version_of
 from .records import unit_key
 from .store import RunStore
@@ -79,6 +80,7 @@ def _export(args):
         more = [f"there are records of {', '.join(map(plain, others))}"] if others else []
         where = ", ".join(map(str, places))
         raise ValueError("; ".join([f"there are no records{of} in {where}", *more, *words]))
+    words += [f"note: {text}" for text in missing_pairs(kept)]
     print(*map(plain, words), sep="\n", end="\n" * bool(words), file=sys.stderr)
     table = rows(kept, args.all_versions)
     data = _csv(table) if kind == ".csv" else _parquet(table)

@@ -12,6 +12,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from .._checks import check_integer
 from .._files import write_durably
 from ..pairs import Pair, notes_of
@@ -188,8 +190,14 @@ def plan(study, given, n_pairs, seed):
     if not study.in_pairs:
         if n_pairs is not None:
             raise ValueError(f"--pairs is for a run that takes shared_seed and rng; that of {study.path.name} does not")
+        if seed is not None:
+            raise ValueError(
+                f"--seed is for a run that takes shared_seed and rng; that of {study.path.name} does not: "
+                f"write --set with the name of its own seed, as --set seed={seed}"
+            )
         return [common | setting for setting in settings]
     check_integer(1, pairs=PAIRS if n_pairs is None else n_pairs)
+    seed = 0 if seed is None else seed
     check_integer(0, seed=seed)
     pairs = range(PAIRS if n_pairs is None else n_pairs)
     return [common | setting | {"pair": k, "measurement_seed": seed} for k in pairs for setting in settings]
@@ -214,7 +222,16 @@ def compute(path, unit):
     result = study.run(**settings)
     if not isinstance(result, dict):
         raise TypeError(f"run must return a dict of results, as {{'score': 0.5}}, got {result!r:.80}")
-    return result
+    return _with_words(result)
+
+
+def _with_words(value):
+    """Results with infinities and NaN as words, which JSON has no numbers for: a run that diverged is seen."""
+    if isinstance(value, dict):
+        return {key: _with_words(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_with_words(part) for part in value]
+    return f"{value}" if isinstance(value, float | np.floating) and not np.isfinite(value) else value
 
 
 def run_study(study, store, units, **options):
@@ -226,7 +243,30 @@ def run_study(study, store, units, **options):
     return store.run(units, functools.partial(compute, str(study.path)), origin=origin, **options)
 
 
-def print_results(study, records):
+def missing_pairs(records, planned=None):
+    """A sentence for each setting of which pairs have no record: what is shown is of the others alone.
+
+    Without a plan, a pair is known to be missing where a later one is there.
+    """
+    there, wanted, names = {}, {}, {}
+    for unit in [record["unit"] for record in records if "pair" in record["unit"]]:
+        key = record_text({name: value for name, value in unit.items() if name != "pair"})
+        there.setdefault(key, set()).add(unit["pair"])
+        wanted.setdefault(key, set()).update(range(unit["pair"] + 1))
+        names[key] = {name: value for name, value in unit.items() if name not in KEPT}
+    for unit in planned or ():
+        key = record_text({name: value for name, value in unit.items() if name != "pair"})
+        wanted.setdefault(key, set()).add(unit["pair"])
+        names[key] = {name: value for name, value in unit.items() if name not in KEPT}
+    return [
+        f"at {names[key]}, {len(lost)} of {'' if planned else 'at least '}{len(pairs)} pairs have no record: "
+        "all numbers are of the others, and where runs crashed these need not be like them"
+        for key, pairs in wanted.items()
+        if (lost := pairs - there.get(key, set()))
+    ]
+
+
+def print_results(study, records, planned=None):
     """A table of what came out: one row a setting."""
     if not study.in_pairs:
         _print_table([_settings(record) | _scalars(record["result"]) for record in records])
@@ -241,11 +281,14 @@ def print_results(study, records):
         shown = {f"{name} (95%)": _with_limits(found, name) for name in ("rho", "score") if name in found}
         rows.append(setting | {"pairs": found["n_pairs"], "differ": found["n_disagree"]} | shown)
         notes += [f"note: at {setting}, {note}" for note in notes_of(pairs)]
+    notes += [f"note: {words}" for words in missing_pairs(records, planned)]
     _print_table(rows)
     print(*map(plain, notes), sep="\n", end="\n" if notes else "")
 
 
 def _with_limits(found, name):
+    if np.isnan(found[f"{name}_low"]):
+        return f"{found[name]:.3g}"
     value, low, high = (f"{found[f'{name}{end}']:.3g}" for end in ("", "_low", "_high"))
     return f"{value} [{low}, {high}]"
 

@@ -102,10 +102,10 @@ def _run(args):
     if args.experiment not in EXPERIMENTS:
         _run_own(args)
         return
-    for name, value in (("--set", args.set), ("--pairs", args.pairs)):
-        if value:
+    for name, value in (("--set", args.set or None), ("--pairs", args.pairs)):
+        if value is not None:
             raise ValueError(f"{name} is for a study of your own, a file that ends in .py, not for {args.experiment}")
-    if args.seed:
+    if args.seed is not None:
         raise ValueError(
             f"--seed is for a study of your own, a file that ends in .py, got {args.seed} for {args.experiment}"
         )
@@ -157,7 +157,12 @@ def _run_own(args):
     with contextlib.ExitStack() as stack:
         if args.dask:
             options["executor"] = stack.enter_context(_dask(args))
-        records = run_study(study, store, units, **options)
+        try:
+            records = run_study(study, store, units, **options)
+        except BaseException:
+            if study.in_pairs and (there := [record for unit in units if (record := store.load(unit))]):
+                print_results(study, there, units)
+            raise
     print_results(study, records)
     print(f"Records: {plain(store.folder)}")
 
@@ -256,7 +261,7 @@ def _parser():
     run.add_argument("--set", type=parse_setting, action="append", default=[], metavar="NAME=VALUES", help=help_text)
     help_text = "FILE.py with run(shared_seed, rng, ...): pairs of runs at each setting (default: 20)"
     run.add_argument("--pairs", type=int, metavar="N", help=help_text)
-    run.add_argument("--seed", type=int, metavar="N", default=0, help="FILE.py: of the pairs (default: %(default)s)")
+    run.add_argument("--seed", type=int, metavar="N", help="FILE.py in pairs: of the pairs (default: 0)")
     run.add_argument("--scale", choices=("quick", "full"), default="quick")
     run.add_argument(
         "--jobs",

@@ -158,7 +158,7 @@ def test_show_and_export_leave_earlier_versions_out_and_say_so(here, capsys):
     one, two = (f"def run(n=1):\n    return {{'n': {value}}}\n" for value in ("n", "-n"))
     for day, text in enumerate((one, two), 1):
         write(here, text)
-        units = _own.plan(study := _own.Study("it.py"), [("n", [1, 2] if day == 1 else [1])], None, 0)
+        units = _own.plan(study := _own.Study("it.py"), [("n", [1, 2] if day == 1 else [1])], None, None)
         store = RunStore(folder)
         for unit in units:
             origin = {"study": "it.py", "started": f"2026-01-0{day}T00:00:00+00:00"}
@@ -205,7 +205,7 @@ def test_show_and_export_leave_earlier_versions_out_and_say_so(here, capsys):
 def test_code_that_changes_while_it_runs_is_found(here, capsys):
     write(here, "def run(n=1):\n    return {'n': n}\n")
     study = _own.Study("it.py")
-    (unit,) = _own.plan(study, [], None, 0)
+    (unit,) = _own.plan(study, [], None, None)
     write(here, "def run(n=1):\n    return {'n': 2 * n}\n")
     with pytest.raises(ValueError, match=r"it\.py was changed while it ran"):
         _own.compute(str(study.path), unit)
@@ -369,3 +369,38 @@ def test_ctrl_c_of_a_whole_group_says_that_it_stopped_and_no_more(here):
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert err == "stopped; what is done is kept, and the same command goes on from there\n"
+
+
+def test_pairs_that_crashed_are_told_wherever_numbers_are_shown(here, capsys):
+    """They are in no row: what is shown is of the others alone."""
+    text = "def run(shared_seed, rng, p=0.5):\n    if rng.random() < p:\n        raise OSError('lost')\n    return 0\n"
+    write(here, text)
+    assert rrl("run", "it.py", "--pairs", "20", "--set", "p=0.,.3") == 1
+    out = capsys.readouterr().out
+    kept = sorted(unit["pair"] for unit in units() if unit["p"] == 0.3)
+    assert 0 < len(kept) < 20 and kept[-1] > len(kept) - 1
+    assert (
+        f"note: at {{'p': 0.3}}, {20 - len(kept)} of 20 pairs have no record" in out
+        and out.count("have no record") == 1
+    )
+    assert rrl("export", "-", "--experiment", "it.py") == 0
+    lost = kept[-1] + 1 - len(kept)
+    assert f"note: at {{'p': 0.3}}, {lost} of at least {kept[-1] + 1} pairs have no record" in capsys.readouterr().err
+
+
+def test_results_that_are_not_finite_stay_seen(here, capsys):
+    write(here, "def run(n=1):\n    return {'loss': [0.5, float('inf'), float('nan')][n], 'all': [float('-inf')]}\n")
+    assert rrl("run", "it.py", "--set", "n=0,1,2") == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()[2:5]]
+    assert sorted(row[1] for row in rows) == ["0.5", "inf", "nan"]
+    assert rrl("export", "-", "--experiment", "it.py") == 0
+    text = capsys.readouterr().out
+    assert {"inf", "nan", "0.5"} <= {row["result.loss"] for row in csv.DictReader(io.StringIO(text))}
+    assert '["-inf"]' in {row["result.all"] for row in csv.DictReader(io.StringIO(text))}
+
+
+def test_a_seed_is_refused_where_it_would_do_nothing(here, capsys):
+    write(here, "def run(n=100, seed=0):\n    return {'n': n}\n")
+    assert rrl("run", "it.py", "--seed", "7") == 1
+    assert "--seed is for a run that takes shared_seed and rng" in (error := capsys.readouterr().err)
+    assert "--set seed=7" in error and not Path("rrl-results").exists()
