@@ -121,6 +121,14 @@ def check_integer(least: Any, **values) -> None:
             raise ValueError(f"{name} must be an integer >= {least}, got {value!r}")
 
 
+def check_index(size: Any, **values) -> None:
+    """Refuse what is no integer in 0, ..., size - 1."""
+    check_integer(0, **values)
+    for name, value in values.items():
+        if value >= size:
+            raise ValueError(f"{name} must lie in [0, {size}), got {value!r}")
+
+
 def check_integers(name: Any, values: Any, n: Any, below: Any) -> NDArray[np.int64]:
     """Return `values` as an array of shape (n,) of integers in 0, ..., below - 1; anything else is refused."""
     values = np.asarray(values)
@@ -153,6 +161,14 @@ def as_flags(name: Any, flags: Any) -> NDArray[np.bool_]:
         index = tuple(int(i) for i in np.argwhere(bad)[0])
         raise ValueError(f"{name} must be booleans or 0 and 1, got {array[index]} at index {index}")
     return array.astype(bool)
+
+
+def check_numbers(name: Any, a: Any) -> None:
+    """Refuse dates and times, which NumPy turns into floats, a missing one included."""
+    kinds = a.dtypes if hasattr(a, "dtypes") and hasattr(a, "columns") else [getattr(a, "dtype", None)]
+    for kind in kinds:
+        if getattr(kind, "kind", "") in ("M", "m"):
+            raise ValueError(f"{name} must hold real numbers, got dtype {kind}")
 
 
 def check_choice(name: Any, value: Any, choices: Any) -> None:

@@ -30,6 +30,8 @@ def solve_ridge(gram: Any, moment: Any, penalty: Any) -> Any:
     check_finite("moment", moment)
     if moment.ndim not in (1, 2) or len(moment) != len(gram):
         raise ValueError(f"moment must have {len(gram)} rows as gram has, got shape {moment.shape}")
+    if not np.abs(gram - gram.T).max(initial=0) <= 1e-6 * np.abs(gram).max(initial=0):
+        raise ValueError("gram must be symmetric")
     with np.errstate(over="ignore"):
         system = gram + np.asarray(penalty, dtype=np.float64) * np.eye(len(gram))
     check_sums(**{"gram + penalty I": system})
@@ -49,19 +51,39 @@ def solve_ridge(gram: Any, moment: Any, penalty: Any) -> Any:
             scaled = np.abs(weights.T * scale).max(axis=-1)
             noise = np.finfo(float).eps / reciprocal * (scaled[..., None] / scale).T
         else:
-            weights = linalg.pinvh(system, rtol=cut) @ moment
-            noise = np.finfo(float).eps * _kept_condition(system, cut, reciprocal) * np.abs(weights).max(axis=0)
+            weights, noise = _least_norm(system, moment, penalty, cut, reciprocal)
     check_sums(**{"the solution w": weights})
     return weights, np.broadcast_to(noise, weights.shape)
 
 
-def _kept_condition(system, cut, reciprocal):
-    """Condition number of what the pseudo-inverse keeps; infinite where another processor may keep something else."""
-    sizes = np.abs(linalg.eigvalsh(system))
-    sizes /= sizes.max(initial=0) or 1
-    if reciprocal > cut / 2 or ((cut / 2 < sizes) & (sizes < 2 * cut)).any():
-        return np.inf
-    return 1 / sizes[sizes > cut].min(initial=1)
+def _least_norm(system, moment, penalty, cut, reciprocal):
+    """Of a singular system the solution of least penalty, or of least norm without one, and its rounding error.
+
+    Columns are scaled to one size first, so that none is dropped for its unit. The error is infinite where another
+    processor may drop another direction.
+    """
+    diagonal = np.diag(system)
+    scale = np.sqrt(np.where(diagonal > 0, diagonal, 1))
+    values, vectors = linalg.eigh(system / scale / scale[:, None])
+    largest = max(values[-1], 0.0) or 1.0
+    if values[0] < -1e-9 * largest or (diagonal < 0).any():
+        raise ValueError(
+            f"gram + penalty I must be positive semidefinite, got an eigenvalue {values[0]:.3g} of its scaled self"
+        )
+    kept = values > cut * largest
+    labels = (moment.T / scale).T
+    weights = (((vectors[:, kept] / values[kept]) @ (vectors[:, kept].T @ labels)).T / scale).T
+    # Along what is dropped the penalty decides, in the columns' own units.
+    root = np.sqrt(np.broadcast_to(np.asarray(penalty, dtype=np.float64), len(system)))
+    root = root if root.any() else np.ones_like(root)
+    # What rounding error mixes in is large in another column's unit.
+    free = np.where(np.abs(vectors[:, ~kept]) > 1e-8, vectors[:, ~kept], 0) / scale[:, None]
+    free /= np.maximum(np.linalg.norm(root[:, None] * free, axis=0), np.finfo(float).tiny)
+    weights -= free @ linalg.lstsq(root[:, None] * free, (weights.T * root).T)[0] if free.size else 0.0
+    near = reciprocal > cut / 2 or ((cut / 2 < values / largest) & (values / largest < 2 * cut)).any()
+    condition = np.inf if near else largest / values[kept].min(initial=largest)
+    noise = np.finfo(float).eps * np.abs(weights.T * scale).max(axis=-1)[..., None] * (diagonal > 0) / scale
+    return weights, np.where(noise > 0, noise * condition, 0).T
 
 
 class LooseCodesWarning(UserWarning):
@@ -78,8 +100,8 @@ def warn_of_loose_codes(share: Any, stacklevel: int = 2) -> None:
     if share > LOOSE:
         warnings.warn(
             f"on another processor a code may differ with probability up to about {min(share, 1):.2g}: the Gram matrix "
-            "plus penalty is so ill-conditioned that rounding error nears bin_width. Raise penalty or bin_width, or "
-            "drop columns that nearly repeat others.",
+            "plus penalty is so ill-conditioned that rounding error nears bin_width. Raise penalty or bin_width, "
+            "subtract large means, or drop columns that nearly repeat others.",
             LooseCodesWarning,
             stacklevel=stacklevel + 1,
         )

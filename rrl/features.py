@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._checks import as_float64, check_positive, check_shared
+from ._estimators import unchanged_on_error
 from .randomness import shared_uniform
 
 if TYPE_CHECKING:
@@ -119,7 +120,10 @@ class RandomFourierFeatures(TransformerMixin, BaseEstimator):
             raise ValueError(f"n_features must be an even integer >= 2, got {self.n_features!r}")
         check_positive(length_scale=self.length_scale)
         check_shared(self.shared_seed, self.key)
-        X = as_float64("X", validate_data(self, X))
+        with unchanged_on_error(self):
+            return self._draw(as_float64("X", validate_data(self, X)))
+
+    def _draw(self, X):
         scale = np.ones(X.shape[1]) if self.scale is None else as_float64("scale", self.scale)
         if scale.shape != (X.shape[1],) or not (np.isfinite(scale).all() and (scale > 0).all()):
             raise ValueError(f"scale must hold {X.shape[1]} positive numbers, got {self.scale!r}")
@@ -149,7 +153,7 @@ class RandomFourierFeatures(TransformerMixin, BaseEstimator):
         ndarray of float64, shape (n_samples, n_features)
             Rows of norm 1.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "frequencies_")
         try:
             X = np.asarray(validate_data(self, X, reset=False, dtype=np.float64))
         except OverflowError as error:

@@ -23,7 +23,7 @@ class FiniteModel:
     def __init__(self, mdp: Any, core_set: Any, by: Any) -> None:
         self.mdp, self.by_counts = mdp, by == "counts"
         self.features, self.horizon = mdp.features, mdp.horizon
-        self.states, self.actions = np.divmod(core_set.indices, mdp.n_actions)
+        self.states, self.actions = np.divmod(np.asarray(core_set.indices, dtype=np.int64), mdp.n_actions)
         self.design = mdp.features[self.states, self.actions]
 
     def label_sums(self, h: Any, counts: Any, value: Any, rng: Any) -> Any:
@@ -48,7 +48,7 @@ class FunctionModel:
     features = None
 
     def __init__(self, model: Any, core_set: Any, features: Any, horizon: Any) -> None:
-        self.model, self.indices, self.horizon = model, core_set.indices, horizon
+        self.model, self.indices, self.horizon, self.bounded = model, core_set.indices, horizon, False
         self.design = features[core_set.indices]
 
     def label_sums(self, h: Any, counts: Any, value: Any, rng: Any) -> Any:
@@ -68,6 +68,8 @@ class FunctionModel:
                 if rewards.shape not in ((), (n,)):
                     raise ValueError(f"model must return rewards of shape ({n},) or one number, got {rewards.shape}")
                 check_finite("rewards", rewards)
+                if self.bounded and not (0 <= rewards.min() and rewards.max() <= 1):
+                    raise ValueError(f"rewards must lie in [0, 1], got {rewards.min():g} to {rewards.max():g}")
                 check_finite("next features", following)
                 with np.errstate(over="ignore", invalid="ignore"):
                     sums[i] += (rewards + value(following)).sum()
@@ -82,6 +84,8 @@ def generative_model(mdp: Any, core_set: Any, by: Any, features: Any, horizon: A
         if features is not None or horizon is not None:
             raise ValueError("features and horizon belong to a model given as a function, not to a LinearMDP")
         check_core_set(core_set, mdp.n_states * mdp.n_actions)
+        if len(np.unique(core_set.indices)) < len(core_set.indices) and by == "counts":
+            raise ValueError("core_set.indices must name each pair once where draws are counted: add up its weights")
         return FiniteModel(mdp, core_set, by)
     if not callable(mdp):
         raise TypeError(f"mdp must be a LinearMDP or a function, got {type(mdp).__name__}")

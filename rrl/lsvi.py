@@ -11,6 +11,8 @@ from ._checks import (
     as_float64,
     check_bin_width,
     check_choice,
+    check_finite,
+    check_index,
     check_penalty,
     check_rng,
     check_shared,
@@ -81,7 +83,12 @@ class LSVIResult:
         -------
         ndarray of int64, shape (...)
         """
-        return greedy_actions(linear_values(as_float64("phi", phi), self.weights[h]))
+        check_index(len(self.weights), h=h)
+        phi = as_float64("phi", phi)
+        if phi.ndim < 2 or phi.shape[-1] != self.weights.shape[1] or not phi.shape[-2]:
+            raise ValueError(f"phi must have shape (..., A, {self.weights.shape[1]}), got {phi.shape}")
+        check_finite("phi", phi)
+        return greedy_actions(linear_values(phi, self.weights[h]))
 
 
 def linear_values(phi: Any, weights: Any) -> Any:

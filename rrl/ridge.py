@@ -12,6 +12,7 @@ from . import theory
 from ._checks import (
     check_bool,
     check_choice,
+    check_numbers,
     check_penalty,
     check_rows,
     check_shared,
@@ -20,7 +21,7 @@ from ._checks import (
     resolve_bin_width,
 )
 from ._estimators import Rows, row_blocks, unchanged_on_error
-from ._solve import LooseCodesWarning, solve_ridge, warn_of_loose_codes
+from ._solve import CONDITION_NOISE, LooseCodesWarning, solve_ridge, warn_of_loose_codes
 from .lattice import SCHEMES
 
 if TYPE_CHECKING:
@@ -209,6 +210,8 @@ class ReplicableRidge(RegressorMixin, BaseEstimator):
         check_bool(fit_intercept=self.fit_intercept)
         if self.fit_intercept and isinstance(self.bin_width, str):
             raise ValueError(f"bin_width must be a number or None with fit_intercept=True, got {self.bin_width!r}")
+        check_numbers("X", X)
+        check_numbers("y", y)
         with unchanged_on_error(self):
             X, y = validate_data(self, X, y, y_numeric=True, reset=reset, ensure_all_finite=False)
             d = X.shape[1]  # pyright: ignore[reportAttributeAccessIssue]
@@ -224,16 +227,25 @@ class ReplicableRidge(RegressorMixin, BaseEstimator):
             sums, weights, noise, rounded = r_ridge_regression(
                 rows, before, penalty, width, scheme=self.scheme, shared_seed=self.shared_seed, key=self.key
             )
-        self.n_samples_seen_ = len(y) + (0 if reset else self.n_samples_seen_)
-        self._gram, self._moment, self._total = sums
-        self.bin_width_ = width
-        self.unrounded_coef_ = weights[:d]
-        self.codes_ = None if rounded is None else rounded.codes
-        values = weights.copy() if rounded is None else rounded.values
-        self.coef_, self.intercept_ = values[:d], float(values[d:].sum())
-        if width is not None:
-            warn_of_loose_codes((noise / width).max(), stacklevel=3)
+            self.n_samples_seen_ = len(y) + (0 if reset else self.n_samples_seen_)
+            self._gram, self._moment, self._total = sums
+            self.bin_width_ = width
+            self.unrounded_coef_ = weights[:d]
+            self.codes_ = None if rounded is None else rounded.codes
+            values = weights.copy() if rounded is None else rounded.values
+            self.coef_, self.intercept_ = values[:d], float(values[d:].sum())
+            # Last, and still a failure where warnings are errors.
+            lost = self.fit_intercept and self._loses_deviations(X)
+            if width is not None or lost:
+                warn_of_loose_codes(np.inf if lost else (noise / width).max(), stacklevel=3)
         return self
+
+    def _loses_deviations(self, X):
+        """Whether the sums hold no digit of how a column that varies deviates from its mean."""
+        d = X.shape[1]
+        squares, means = np.diag(self._gram)[:d] / self._total, self._gram[:d, d] / self._total
+        small = squares - means**2 <= CONDITION_NOISE * (d + 1) * squares
+        return any(np.ptp(np.asarray(X[:, column], dtype=np.float64)) > 0 for column in np.flatnonzero(small))
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict labels with the rounded weights.
@@ -274,7 +286,8 @@ def ridge_weights(gram: ArrayLike, moment: ArrayLike, penalty: float) -> np.ndar
     Raises
     ------
     ValueError
-        If an entry is not finite, the shapes do not fit, the penalty is negative or the weights overflow.
+        If an entry is not finite, the shapes do not fit, the penalty is negative, the weights overflow, or `gram` is
+        not symmetric; or if it is singular and not positive semidefinite.
 
     Examples
     --------

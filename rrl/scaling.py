@@ -8,7 +8,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ._checks import SMALLEST_SUM, check_bin_width, check_choice, check_shared, check_sums
+from ._checks import SMALLEST_SUM, check_bin_width, check_choice, check_numbers, check_shared, check_sums
+from ._estimators import unchanged_on_error
 from .lattice import SCHEMES
 
 if TYPE_CHECKING:
@@ -30,7 +31,8 @@ class ReplicableScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     its mean in units of the rounded deviation. Two fits on n independent rows of d columns have different ``codes_``
     with probability of about 2 d (1 + ((kurtosis - 1) / 4)^(1/2)) / (bin_width (pi n)^(1/2)) where that is small:
     1.93 d / (bin_width n^(1/2)) for normal columns. The columns that come out have means of at most half a bin and
-    deviations between e^(-bin_width / 2) and e^(bin_width / 2), but for the sample's own error.
+    deviations between e^(-bin_width / 2) and e^(bin_width / 2), but for the sample's own error; with the lattice this
+    holds of the columns together, whose means, or logarithms of deviations, have a norm of at most d^(1/2) / 2 bins.
 
     Parameters
     ----------
@@ -46,7 +48,8 @@ class ReplicableScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     Attributes
     ----------
     mean_, scale_ : ndarray, shape (n_features_in_,)
-        What is subtracted, and what is divided by; the scale of a column that does not vary is 1.
+        What is subtracted, and what is divided by; the scale of a column that does not vary, but for the last digit
+        of its numbers, is 1.
     codes_ : ndarray of int64, shape (2, n_features_in_)
         Grid cells of the scales and of the means: what two runs compare. The scale of a column that does not vary
         has the smallest int64.
@@ -95,26 +98,34 @@ class ReplicableScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         width = check_bin_width(self.bin_width, ())
         check_shared(self.shared_seed, self.key)
         check_choice("scheme", self.scheme, SCHEMES)
-        X = self._rows(X, reset=True)
+        with unchanged_on_error(self):
+            return self._fit(self._rows(X, reset=True), width)
+
+    def _fit(self, X, width):
         with np.errstate(over="ignore", invalid="ignore"):
             mean = X.mean(axis=0)
             variance = ((X - mean) ** 2).mean(axis=0)
         check_sums(**{"the variance of X": variance})
         if ((variance < SMALLEST_SUM) & (X.min(axis=0) < X.max(axis=0))).any():
             raise ValueError("the variance of X underflows float64: rescale X")
-        # As scikit-learn tells a column that varies from one whose mean has rounding error.
-        noise = len(X) * np.finfo(float).eps
-        constant = variance <= noise * variance + (noise * mean) ** 2
+        low, high = X.min(axis=0), X.max(axis=0)
+        constant = high - low <= 2 * np.spacing(np.maximum(np.abs(low), np.abs(high)))
         logs = np.log(np.where(constant, 1, variance)) / 2
         rounding = SCHEMES[self.scheme]
-        scales = rounding(logs, width, shared_seed=self.shared_seed, key=("scaler", "scale", *self.key))
-        with np.errstate(over="ignore", under="ignore"):
-            scale = np.where(constant, 1, np.exp(scales.values))
+        # A lattice cell is of all its columns together: those that do not vary stay out.
+        rounded = ~constant if self.scheme == "lattice" else np.ones_like(constant)
+        scale, codes = np.ones(len(logs)), np.full(len(logs), CONSTANT)
+        if rounded.any():
+            scales = rounding(logs[rounded], width, shared_seed=self.shared_seed, key=("scaler", "scale", *self.key))
+            with np.errstate(over="ignore", under="ignore"):
+                scale[rounded] = np.exp(scales.values)
+            codes[rounded] = scales.codes
+        scale[constant], codes[constant] = 1, CONSTANT
         if not ((scale > 0) & np.isfinite(scale)).all():
             raise ValueError(f"bin_width={self.bin_width!r} is too large: a rounded deviation is no float")
         means = rounding(mean / scale, width, shared_seed=self.shared_seed, key=("scaler", "mean", *self.key))
         self.scale_, self.mean_ = scale, means.values * scale
-        self.codes_ = np.array([np.where(constant, CONSTANT, scales.codes), means.codes])
+        self.codes_ = np.array([codes, means.codes])
         self.n_samples_seen_ = len(X)
         return self
 
@@ -130,7 +141,7 @@ class ReplicableScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         ndarray of float64, shape (n_samples, n_features)
             (X - mean_) / scale_.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "scale_")
         with np.errstate(over="ignore"):
             out = (self._rows(X) - self.mean_) / self.scale_
         check_sums(**{"(X - mean_) / scale_": out})
@@ -148,13 +159,14 @@ class ReplicableScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         ndarray of float64, shape (n_samples, n_features)
             X * scale_ + mean_.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "scale_")
         with np.errstate(over="ignore"):
             out = self._rows(X) * self.scale_ + self.mean_
         check_sums(**{"X * scale_ + mean_": out})
         return out
 
     def _rows(self, X, reset=False):
+        check_numbers("X", X)
         try:
             return np.asarray(validate_data(self, X, reset=reset, dtype=np.float64))
         except OverflowError as error:

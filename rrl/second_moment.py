@@ -13,6 +13,7 @@ from ._checks import (
     as_square,
     check_choice,
     check_integer,
+    check_numbers,
     check_rows,
     check_shared,
     check_sums,
@@ -192,6 +193,7 @@ class ReplicableSecondMoment(BaseEstimator):
         check_shared(self.shared_seed, self.key)
         check_choice("scheme", self.scheme, SCHEMES)
         with unchanged_on_error(self):
+            check_numbers("X", X)
             X = validate_data(self, X, reset=reset, ensure_all_finite=False)
             d = X.shape[1]  # pyright: ignore[reportAttributeAccessIssue]
             width = resolve_bin_width(

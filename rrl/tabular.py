@@ -100,6 +100,7 @@ def r_qvi(
     if not isinstance(mdp, LinearMDP):
         raise TypeError(f"mdp must be a LinearMDP, got {mdp!r}")
     check_size("n_samples", n_samples)
+    n_samples = n_samples if isinstance(n_samples, float) else int(n_samples)
     bin_width = None if bin_width is None else check_bin_width(bin_width, ())
     check_shared(shared_seed, key)
     check_rng(rng)

@@ -378,3 +378,40 @@ def test_an_ill_conditioned_design_is_told():
     settings = {"n_samples": 10, "features": features, "horizon": 1, "penalty": 0.0, "bin_width": 1e-3}
     with pytest.warns(LooseCodesWarning):
         run(lambda h, i, n, rng: (float(i), np.zeros((n, 1, 2))), core, **settings)
+
+
+def test_pairs_are_numbers_whatever_their_type():
+    """Rows of 100 states and 4 actions do not fit the types of states and actions."""
+    stay = LinearMDP.tabular(np.eye(100)[None, :, None].repeat(4, 2), np.zeros((1, 100, 4)), np.eye(100)[0])
+    for kind in (np.uint8, np.int8, np.int16):
+        s, a = np.arange(0, 100, 9).astype(kind), kind(3)
+        assert (stay.sample(0, s, a, np.random.default_rng(0)) == s).all()
+
+
+def test_a_pair_that_is_named_twice():
+    """Draw by draw its weights add up; counted at once they would overwrite each other."""
+    mdp = LinearMDP.chain(n_states=4, horizon=3)
+    twice = CoreSet(np.r_[0, np.arange(8)], np.r_[0.9, np.full(8, 0.1 / 8)], 8.0)
+    once = CoreSet(np.arange(8), np.r_[0.9 + 0.1 / 8, np.full(7, 0.1 / 8)], 8.0)
+    given = {"n_samples": 20_000, "penalty": 1e-6, "bin_width": None, "shared_seed": 1}
+    with pytest.raises(ValueError, match="indices must name each pair once"):
+        r_lsvi(mdp, twice, rng=np.random.default_rng(1), **given)
+    one, two = (r_lsvi(mdp, c, rng=np.random.default_rng(1), by="draws", **given) for c in (twice, once))
+    assert one.unrounded_weights == pytest.approx(two.unrounded_weights, abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("h", "phi", "words"),
+    [
+        (-1, np.ones((2, 3)), "h must be an integer >= 0, got -1"),
+        (2, np.ones((2, 3)), r"h must lie in \[0, 2\), got 2"),
+        (0, np.ones((2, 2)), r"phi must have shape \(..., A, 3\), got \(2, 2\)"),
+        (0, np.full((2, 3), np.nan), "phi must be finite|NaN"),
+    ],
+)
+def test_what_a_policy_is_asked_is_checked(h, phi, words):
+    mdp = LinearMDP.random(n_states=5, n_actions=2, dim=3, horizon=2, rng=np.random.default_rng(0))
+    core = g_optimal_design(mdp.features)
+    result = r_lsvi(mdp, core, n_samples=10, penalty=0.1, bin_width=0.5, shared_seed=0, rng=np.random.default_rng(0))
+    with pytest.raises(ValueError, match=words):
+        result.act(h, phi)

@@ -1,6 +1,7 @@
 """Ridge at extremes of scale, and the warning of problems too ill-conditioned for codes."""
 
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -113,7 +114,7 @@ def test_a_decision_on_the_rank_that_rounding_error_may_turn_is_noise_without_bo
 def test_no_scale_changes_the_rounding_error_of_a_singular_problem(exponent):
     gram, moment = np.diag([1.0, 0.25, 0.0]), np.array([1.0, 0.5, 0.0])
     weights, noise = solve_ridge(gram, moment, 0.0)
-    assert weights.tolist() == [1, 2, 0] and noise.max() == pytest.approx(4 * 2 * np.finfo(float).eps)
+    assert weights == pytest.approx([1, 2, 0]) and noise / np.finfo(float).eps == pytest.approx([1, 2, 0])
     scaled = solve_ridge(np.ldexp(gram, exponent), np.ldexp(moment, exponent), 0.0)
     np.testing.assert_allclose(scaled, (weights, noise), rtol=1e-12)
 
@@ -153,3 +154,74 @@ def test_the_warning_names_the_line_of_the_user():
         with pytest.warns(LooseCodesWarning) as told:
             run()
         assert (told[0].filename, told[0].lineno) == (__file__, run.__code__.co_firstlineno)
+
+
+def exact_ridge(gram, moment, penalty):
+    """The solution in rational arithmetic, of a regular system."""
+    d = len(gram)
+    rows = [
+        [Fraction(float(gram[i][j])) + (Fraction(penalty) if i == j else 0) for j in range(d)]
+        + [Fraction(float(moment[i]))]
+        for i in range(d)
+    ]
+    for k in range(d):
+        pivot = next(i for i in range(k, d) if rows[i][k])
+        rows[k], rows[pivot] = rows[pivot], rows[k]
+        rows[k] = [x / rows[k][k] for x in rows[k]]
+        for i in range(d):
+            if i != k:
+                rows[i] = [a - rows[i][k] * b for a, b in zip(rows[i], rows[k], strict=True)]
+    return np.array([float(row[-1]) for row in rows])
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e5, 1e8, 1e12])
+@pytest.mark.parametrize("penalty", [1.0, 1e-3])
+def test_a_column_twice_hides_no_other_column(unit, penalty):
+    """The penalty is lost beside a large unit: the other column keeps its weight, the copies share theirs."""
+    c = np.random.default_rng(0).integers(-9, 10, size=(50, 2)).astype(float)
+    X = np.column_stack([c[:, 0], unit * c[:, 1], unit * c[:, 1]])
+    gram, moment = X.T @ X, X.T @ (3 * c[:, 0] + c[:, 1])
+    want = exact_ridge(gram, moment, penalty)
+    got = ridge_weights(gram, moment, penalty)
+    assert got[0] == pytest.approx(want[0], rel=1e-6)
+    assert got[1:] * unit == pytest.approx(want[1:] * unit, abs=5e-3)
+
+
+def test_of_a_column_in_two_units_the_penalty_decides():
+    """Weights of least norm: the larger unit takes nearly all."""
+    x = np.arange(1.0, 6.0)
+    X = np.column_stack([x, 1000 * x, 0 * x])
+    for penalty in (0.0, 1e-12):
+        assert ridge_weights(X.T @ X, X.T @ x, penalty) == pytest.approx([1 / 1_000_001, 1000 / 1_000_001, 0], abs=1e-9)
+
+
+def test_lost_digits_are_told_and_copies_are_not():
+    """Beside a mean of 1e8 deviations, one number of the Gram matrix holds no digit of the deviation."""
+    rng = np.random.default_rng(0)
+    x = 1e8 + rng.normal(size=2000)
+    for width in (0.1, None):
+        with pytest.warns(LooseCodesWarning, match="subtract large means"):
+            ReplicableRidge(0.01, bin_width=width, fit_intercept=True).fit(x[:, None], x - 1e8)
+    c = rng.normal(size=2000)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = ReplicableRidge(0, bin_width=0.1).fit(np.column_stack([c, c]), c)
+    assert model.unrounded_coef_ == pytest.approx([0.5, 0.5])
+
+
+def test_what_is_no_gram_matrix_is_refused():
+    with pytest.raises(ValueError, match="gram must be symmetric"):
+        ridge_weights([[1, 5], [0, 1]], [1, 1], 0.1)
+    with pytest.raises(ValueError, match="must be positive semidefinite"):
+        ridge_weights([[-1.0]], [1.0], 0.5)
+
+
+def test_a_fit_that_ends_in_a_warning_that_is_an_error_changes_nothing():
+    x = 1e9 + np.random.default_rng(0).normal(size=500)
+    model = ReplicableRidge(0.0, bin_width=0.01, fit_intercept=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(2):
+            with pytest.raises(LooseCodesWarning):
+                model.partial_fit(x[:, None], x)
+    assert not hasattr(model, "n_samples_seen_") and not hasattr(model, "n_features_in_")

@@ -5,11 +5,20 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from rrl import ReplicableRidge, ReplicableScaler, estimate_replicability, hypergrid_round
+from rrl import (
+    RandomFourierFeatures,
+    ReplicableRidge,
+    ReplicableScaler,
+    ReplicableSecondMoment,
+    estimate_replicability,
+    hypergrid_round,
+)
 
 
 @parametrize_with_checks([ReplicableScaler(), ReplicableScaler(bin_width=0.1, scheme="lattice")])
@@ -127,3 +136,60 @@ def test_bad_parameters_are_named(rng, change, error, message):
 def test_bad_data_are_refused(X, message):
     with pytest.raises(ValueError, match=message):
         ReplicableScaler(bin_width=0.01).fit(X)
+
+
+def test_on_a_lattice_equal_codes_are_equal_columns():
+    """A column that does not vary stays out of the cell of the others."""
+
+    def lab(seed, k):
+        rng = np.random.default_rng([seed, k])
+        X = np.column_stack([2 * rng.normal(size=400), np.full(400, 3.0)])
+        return ReplicableScaler(scheme="lattice", shared_seed=seed).fit(X)
+
+    equal = 0
+    for seed in range(150):
+        one, two = lab(seed, 0), lab(seed, 1)
+        if (one.codes_ == two.codes_).all():
+            equal += 1
+            assert (one.scale_ == two.scale_).all() and (one.mean_ == two.mean_).all()
+        assert one.scale_[1] == 1 and one.codes_[0, 1] == np.iinfo(np.int64).min
+    assert equal > 50
+    none = ReplicableScaler(scheme="lattice").fit(np.full((9, 2), 0.1))
+    assert (none.scale_ == 1).all()
+
+
+@pytest.mark.parametrize("mean", [1e9, 1.7e9, 0.1, -1e12])
+def test_a_column_varies_if_its_numbers_do(mean):
+    x = mean + 1000 * np.spacing(abs(mean)) * np.random.default_rng(0).normal(size=(1000, 1))
+    scale = ReplicableScaler(bin_width=0.5).fit(x).scale_[0]
+    assert abs(np.log(scale / x.std())) < 0.26
+    for steps in (0, 1):  # of rounding error
+        x = np.where(np.arange(100) % 2, mean, mean + steps * np.spacing(mean))[:, None]
+        assert ReplicableScaler().fit(x).scale_[0] == 1
+
+
+@pytest.mark.parametrize("make", [ReplicableScaler, lambda: ReplicableRidge(bin_width=None), ReplicableSecondMoment])
+@pytest.mark.parametrize("kind", ["M8[D]", "m8[s]"])
+def test_dates_are_no_numbers(make, kind):
+    X = np.array([[1, 2], [3, np.iinfo(np.int64).min]]).astype(kind)
+    with pytest.raises(ValueError, match=r"X must hold real numbers, got dtype"):
+        make().fit(X, [0.0, 1.0])
+    with pytest.raises(ValueError, match=r"X must hold real numbers, got dtype"):
+        make().fit(pd.DataFrame(X), [0.0, 1.0])
+
+
+def test_a_fit_that_fails_leaves_what_was_fitted():
+    X = np.random.default_rng(0).normal(size=(100, 3))
+    for model, bad in (
+        (ReplicableScaler(), 1e200 * np.c_[X, X[:, 0]]),
+        (RandomFourierFeatures(8, scale=[1, 1, 1.0]), X[:, :2]),
+    ):
+        out = model.fit(X).transform(X)
+        with pytest.raises(ValueError):
+            model.fit(bad)
+        assert model.n_features_in_ == 3 and (model.transform(X) == out).all()
+        new = clone(model)
+        with pytest.raises(ValueError):
+            new.fit(bad)
+        with pytest.raises(NotFittedError):
+            new.transform(X)

@@ -95,6 +95,8 @@ def test_the_number_of_samples_is_an_integer_where_it_is_below_two_to_the_63():
     for mdp, n, total in ((one, 2**63 - 1, 2**63 - 1), (two, 2**62 - 1, 2**63 - 2)):
         found = run(mdp, n_samples=n).n_samples
         assert isinstance(found, int) and found == total
+    assert run(one, n_samples=np.int32(10**8)).n_samples == 10**8 == run(one, n_samples=np.int64(10**8)).n_samples
+    assert run(two, n_samples=np.int64(2**62 - 1)).n_samples == 2**63 - 2
     for mdp, n, total in ((one, 2.0**63, 2.0**63), (two, 2**62, 2.0**63)):
         result = run(mdp, n_samples=n, bin_width=None)
         assert isinstance(result.n_samples, float) and result.n_samples == total and (result.q == 0.5).all()

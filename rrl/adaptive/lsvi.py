@@ -114,7 +114,9 @@ def adaptive_r_lsvi(
     check_rng(rng)
     check_choice("scheme", scheme, SCHEMES)
     check_shared(shared_seed, key)
+    ratio = int(ratio)
     model = generative_model(mdp, core_set, by, features, horizon)
+    model.bounded = True  # the radii are of labels in [0, H + 1]
     H, d = model.horizon, model.design.shape[1]
     weights, plain = (np.zeros((H + 1, d)) for _ in range(2))
     codes = np.zeros((H, d), dtype=np.int64)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._checks import as_float64, check_choice, check_shared
+from .._checks import as_float64, check_bin_width, check_choice, check_shared
 from ..lattice import SCHEMES, boundary_distance
 from ..rounding import Rounded
 
@@ -54,7 +54,7 @@ def adaptive_round(
     stages : iterable of (array_like of shape (d,), float or array_like of shape (d,))
         Estimate and radius of each stage, from all rows so far; asked for one by one, so that a
         generator draws the rows of a stage only when it is reached. A number is a Euclidean radius, an
-        array holds half-widths of a box. The radius of the last stage is not used.
+        array holds half-widths of a box. That of the last stage says only whether it is settled.
     bin_width : float
         The paper's alpha > 0.
     shared_seed : int
@@ -89,6 +89,7 @@ def adaptive_round(
     """
     check_choice("scheme", scheme, SCHEMES)
     check_shared(shared_seed, key)
+    check_bin_width(bin_width, ())
     rounded, number, settled = None, 0, False
     if not np.iterable(stages):
         raise TypeError(f"stages must be pairs of an estimate and a radius, got {stages!r}")
@@ -104,6 +105,10 @@ def adaptive_round(
             )
         if not (radius >= 0).all():
             raise ValueError(f"radius must be >= 0, got {radius!r} at stage {number}")
+        if rounded is not None and estimate.shape != rounded.values.shape:
+            raise ValueError(
+                f"all estimates must have one length, got {len(estimate)} at stage {number} after {len(rounded.values)}"
+            )
         rounded = SCHEMES[scheme](estimate, bin_width, shared_seed=shared_seed, key=key)
         settled = _in_one_cell(estimate, radius, rounded, scheme)
         if settled:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._checks import as_float64
+from .._checks import as_float64, check_finite, check_index
 from ..mdp import greedy_actions
 from ..replicability import fingerprint
 from .data import optimistic_q
@@ -67,7 +67,13 @@ class LSVIUCBResult:
         """Optimistic values of round `t` at stage `h` for features of shape (..., d)."""
         if self.weights is None:
             raise ValueError("the estimates were not kept: run with keep_estimates=True")
-        phi, horizon = as_float64("phi", phi), self.weights.shape[1]
+        rounds, horizon, d = self.weights.shape
+        check_index(rounds, t=t)
+        check_index(horizon, h=h)
+        phi = as_float64("phi", phi)
+        if phi.ndim < 1 or phi.shape[-1] != d:
+            raise ValueError(f"phi must have shape (..., {d}), got {phi.shape}")
+        check_finite("phi", phi)
         return optimistic_q(phi, self.weights[t, h], self.inverses[t, h], self.beta, horizon)
 
     def act(self, t: Any, h: Any, phi: Any) -> Any:

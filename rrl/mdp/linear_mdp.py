@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._checks import as_float64, check_finite, check_integer, check_rng
+from .._checks import as_float64, check_finite, check_index, check_integer, check_rng
 from .._extras import missing
 from . import instances
 from .counts import as_counts, cumulative, invert_cumulative, multinomial_counts
@@ -276,15 +276,13 @@ class LinearMDP:
         for name, value, size in (("s", s, self.n_states), ("a", a, self.n_actions)):
             if value.size and not (value.dtype.kind in "iu" and value.min() >= 0 and value.max() < size):
                 raise ValueError(f"{name} must hold integers in [0, {size}), got {value}")
-        row = (s * self.n_actions + a).ravel().astype(np.int64)
+        row = (s.astype(np.int64) * self.n_actions + a.astype(np.int64)).ravel()
         table = self.cumulative[h].reshape(-1, self.n_states)
         out = invert_cumulative(table, row, rng.random(row.size)).reshape(s.shape)
         return int(out) if out.ndim == 0 else out
 
     def _check_stage(self, h: Any) -> None:
-        check_integer(0, h=h)
-        if h >= self.horizon:
-            raise ValueError(f"h must lie in [0, {self.horizon}), got {h!r}")
+        check_index(self.horizon, h=h)
 
     def sample_start(self, n: Any, rng: Any) -> Any:
         """Draw `n` initial states: ndarray of int64, shape (n,)."""

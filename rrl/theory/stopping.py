@@ -74,6 +74,7 @@ def stopping_stages(n_last: float, n_first: float, rho: float, early: float = 0.
     ((63, 252, 1008), 0.0025)
     """
     check_positive(n_last=n_last, n_first=n_first)
+    n_first = max(1.0, n_first)
     check_probability(rho=rho, early=early)
     check_ratio(ratio)
     early_stages = 0

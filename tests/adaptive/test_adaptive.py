@@ -113,6 +113,7 @@ def test_in_one_dimension_both_schemes_are_one(rng):
         ([], "stages must hold at least one"),
         ([([0.0], -1)], "radius must be >= 0, got .* at stage 1"),
         ([([0.0], np.nan)], "radius must be >= 0"),
+        ([([0.0], 9.0), ([0.0, 0.0], 9.0)], "all estimates must have one length, got 2 at stage 2 after 1"),
         ([([0.0], [0.1, 0.2])], "a stage must be a vector and a radius"),
         ([(0.0, 0.1)], "a stage must be a vector"),
         ([([np.nan], 0.1)], "a holds nan"),
@@ -132,6 +133,8 @@ def test_bad_arguments_are_refused_before_a_row_is_drawn():
 
     with pytest.raises(ValueError, match="scheme must be"):
         adaptive_round(stages(), 1.0, shared_seed=0, scheme="hexagon")
+    with pytest.raises(ValueError, match="bin_width must be positive"):
+        adaptive_round(stages(), -1.0, shared_seed=0)
     with pytest.raises(TypeError, match="shared_seed"):
         adaptive_round(stages(), 1.0, shared_seed=0.5)
 
@@ -402,6 +405,25 @@ def test_draws_one_by_one_and_a_model_as_a_function_do_as_well():
     expected = r_lsvi(mdp, core, n_samples=10**14, rng=np.random.default_rng(9), **settings)
     np.testing.assert_array_equal(as_function.codes, expected.codes)
     assert as_function.policy is None and as_function.stage_samples.min() > 1000
+
+    def too_large(h, i, n, rng):
+        rewards, following = model(h, i, n, rng)
+        return 50 * rewards, following
+
+    with pytest.raises(ValueError, match=r"rewards must lie in \[0, 1\], got 0 to 50"):
+        adaptive_r_lsvi(
+            too_large, core, rho=0.5, rng=np.random.default_rng(0), features=mdp.features, horizon=2, **settings
+        )
+
+
+def test_a_ratio_of_numpy_is_a_number():
+    mdp, core = small_model()
+    settings = SETTINGS | {"bin_width": 1e-3}
+    one, two = (
+        adaptive_r_lsvi(mdp, core, rho=1e-4, rng=np.random.default_rng(0), ratio=ratio, **settings)
+        for ratio in (4, np.int8(4))
+    )
+    np.testing.assert_array_equal(one.codes, two.codes)
 
 
 @schemes

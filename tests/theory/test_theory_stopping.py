@@ -88,6 +88,11 @@ def test_the_ridge_radius_covers_the_gradient_of_unbounded_targets(acceptance):
     assert np.linalg.norm(target) <= theory.ridge_weight_bound(1.0, penalty)
 
 
+def test_a_first_stage_has_at_least_a_row():
+    assert theory.stopping_stages(1000, 1e-3, 0.1).sizes == theory.stopping_stages(1000, 1, 0.1).sizes
+    assert theory.stopping_stages(1000, 1e-3, 0.1).sizes[-1] < 4 * 1000
+
+
 GOOD = {
     "cell_inradius": {"d": 3, "bin_width": 0.1},
     "stopping_stages": {"n_last": 100.0, "n_first": 10.0, "rho": 0.1, "early": 0.1, "ratio": 4},

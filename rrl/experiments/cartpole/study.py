@@ -260,9 +260,9 @@ def measure(
     spread = np.quantile(weights.std(axis=1).reshape(*weights.shape[::2][:2], -1), (0.1, 0.5, 0.9), axis=-1)
     modal = [names[p, -1].tolist().index(_most_common(names[p, -1])) for p in range(n_penalties)]
     return {
-        "steps": total[which].astype(np.uint16),
+        "steps": total[which].astype(np.promote_types(np.uint16, np.min_scalar_type(total.max()))),
         "weights": names,
-        "policies": _first_equal(same).astype(np.uint8),
+        "policies": _first_equal(same).astype(np.min_scalar_type(settings.n_runs - 1)),
         "matches": matches[which].mean(axis=2).astype(np.float32),
         "paths": np.array([[pairwise_share(runs) for runs in row] for row in paths], np.float32),
         "predicted": (1 - differ).mean(axis=-1).astype(np.float32),
