@@ -118,7 +118,8 @@ def check_integer(least: Any, **values) -> None:
     """Refuse what is no integer of at least `least` that fits an int64."""
     for name, value in values.items():
         if not isinstance(value, Integral) or isinstance(value, bool) or not least <= value < 2**63:
-            raise ValueError(f"{name} must be an integer >= {least}, got {value!r}")
+            end = " below 2^63" if isinstance(value, Integral) and value >= 2**63 else ""
+            raise ValueError(f"{name} must be an integer >= {least}{end}, got {value!r}")
 
 
 def check_index(size: Any, **values) -> None:

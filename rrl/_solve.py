@@ -78,8 +78,9 @@ def _least_norm(system, moment, penalty, cut, reciprocal):
     root = root if root.any() else np.ones_like(root)
     # What rounding error mixes in is large in another column's unit.
     free = np.where(np.abs(vectors[:, ~kept]) > 1e-8, vectors[:, ~kept], 0) / scale[:, None]
-    free /= np.maximum(np.linalg.norm(root[:, None] * free, axis=0), np.finfo(float).tiny)
-    weights -= free @ linalg.lstsq(root[:, None] * free, (weights.T * root).T)[0] if free.size else 0.0
+    sizes = np.linalg.norm(root[:, None] * free, axis=0)
+    free /= np.where(sizes > 0, sizes, 1)
+    weights -= free @ np.linalg.lstsq(root[:, None] * free, (weights.T * root).T, rcond=None)[0] if free.size else 0.0
     near = reciprocal > cut / 2 or ((cut / 2 < values / largest) & (values / largest < 2 * cut)).any()
     condition = np.inf if near else largest / values[kept].min(initial=largest)
     noise = np.finfo(float).eps * np.abs(weights.T * scale).max(axis=-1)[..., None] * (diagonal > 0) / scale

@@ -189,6 +189,8 @@ def pilot_bin_width(
     if shared_seed is not None:
         check_seed(shared_seed)
         check_key(key)
+    elif key != () or ratio != 2:
+        raise ValueError(f"ratio and key are for a shared list of widths: give shared_seed, got {ratio!r} and {key!r}")
 
     target = rho if shared_seed is None else rho / 2
     smallest, gaps = _smallest_width(estimate, counts, n_samples, target, n_resamples, rng)

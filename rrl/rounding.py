@@ -110,7 +110,7 @@ def hypergrid_round(
             raise ValueError(f"bin_width={bin_width!r} is too large: the midpoint of a cell overflows float64")
         numbers[:] = cells
     # Line 4. Indexing with an empty tuple makes a number of an array without dimensions.
-    return Rounded(values[()], codes[()], offsets[()], width)
+    return Rounded(values[()], codes[()], offsets[()], width if np.ndim(width) == 0 else width.copy())
 
 
 def _nearest_middle(a, origin, bin_width, start, end):

@@ -194,3 +194,9 @@ def test_randomness_of_the_wrong_kind_is_refused():
         pilot_bin_width(share, [5, 5], rho=0.1, rng=np.random.default_rng(0), shared_seed=0.5)
     with pytest.raises(TypeError, match="key must be a tuple"):
         pilot_bin_width(share, [5, 5], rho=0.1, rng=np.random.default_rng(0), shared_seed=0, key="x")
+
+
+@pytest.mark.parametrize("given", [{"ratio": 3.0}, {"key": ("a",)}, {"key": 3.5}])
+def test_what_one_pilot_for_all_does_not_use_is_refused(given):
+    with pytest.raises(ValueError, match="ratio and key are for a shared list of widths: give shared_seed"):
+        pilot_bin_width(lambda c: c @ [0, 1] / c.sum(), [5, 5], rho=0.1, rng=np.random.default_rng(0), **given)

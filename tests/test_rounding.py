@@ -394,3 +394,10 @@ def test_a_result_cannot_be_changed_by_accident():
 def test_helpers():
     assert as_float64("a", [1, 2]).dtype == np.float64
     assert check_finite("a", np.zeros(3)) is None
+
+
+def test_widths_of_a_result_are_its_own():
+    widths = np.array([0.5, 1.0])
+    result = hypergrid_round([0.3, 0.4], widths, shared_seed=0)
+    widths[:] = 5
+    assert result.bin_width.tolist() == [0.5, 1.0]

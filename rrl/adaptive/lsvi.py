@@ -128,7 +128,15 @@ def adaptive_r_lsvi(
 
         span = H + 1.0 if model.features is None else float(np.ptp(value(model.features)))
         counts, n_looks, miss, fixed[h] = _looks(
-            model.design, core_set.weights, span, penalty, width, rho / H, scheme, early, ratio
+            model.design,
+            np.asarray(core_set.weights, dtype=np.float64),
+            span,
+            penalty,
+            width,
+            rho / H,
+            scheme,
+            early,
+            ratio,
         )
         solve, spread = _solution(model.design, counts, penalty)
         radius = span * spread * _hoeffding(d, miss)

@@ -173,7 +173,10 @@ def _sizes(d, bin_width, rho, penalty, label_bound, target_norm, scheme, early, 
 
 def _sums(draw, n, d):
     """X'X and X'y of n fresh rows."""
-    X, y, *weight = draw(n)
+    drawn = draw(n)
+    if not isinstance(drawn, (tuple, list)) or len(drawn) not in (2, 3):
+        raise ValueError(f"draw must return X, y or X, y, sample_weight, got {type(drawn).__name__}")
+    X, y, *weight = drawn
     X, y = as_float64("X", X), as_float64("y", y)
     if X.ndim != 2 or X.shape[1] != d or y.shape != X.shape[:1]:
         raise ValueError(f"draw must return X of shape (rows, {d}) and y of shape (rows,), got {X.shape} and {y.shape}")

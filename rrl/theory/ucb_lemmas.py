@@ -35,6 +35,8 @@ def jin_beta(d: int, H: int, K: int, p: float, c: float = 1.0) -> float:
     """
     check_positive(d=d, H=H, K=K, c=c)
     check_probability(p=p)
+    if 2 * d * K * H < p:
+        raise ValueError(f"d, K and H must be so large that 2 d K H >= p, got {d!r}, {K!r}, {H!r} and p={p!r}")
     return c * d * H * sqrt(log(2 * d * K * H / p))
 
 
