@@ -319,7 +319,7 @@ def test_a_stopped_build_leaves_no_sphinx_running_and_the_next_one_is_whole(chec
     family = psutil.Process(process.pid).children(recursive=True)
     assert len(family) == 1
     process.send_signal(number)
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=60)
     assert err == ("" if number == signal.SIGKILL else "stopped; the site before stays as it was\n")
     assert not psutil.wait_procs(family, timeout=10)[1]
     process = start(0)
