@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from run_notebooks import write_atomic
 
-
 ROOT = Path(__file__).resolve().parents[2]
 
 
