@@ -35,20 +35,19 @@ def _numpy(data):
     found = np.load(io.BytesIO(data), allow_pickle=False)
     if isinstance(found, np.ndarray):
         return {"": _array(found)}
-    return {name: _array(found[name]) for name in found.files}
+    return _unique((name, _array(found[name])) for name in found.files)
 
 
 def _safetensors(data):
     size = int.from_bytes(data[:8], "little")
-    header, body = json.loads(data[8 : 8 + size]), data[8 + size :]
-    found = _by_path("__metadata__", header.pop("__metadata__", {}))
+    header, body = json.loads(data[8 : 8 + size], object_pairs_hook=_unique), data[8 + size :]
+    found = list(_leaves("__metadata__", header.pop("__metadata__", {})))
     for name, part in header.items():
-        if name in found:
-            raise ValueError(f"two of its entries are called {name}")
         values = body[slice(*part["data_offsets"])]
         kind = EXACT.get(part["dtype"])
-        found[name] = np.frombuffer(values, kind).reshape(part["shape"]) if kind else Floats(part["dtype"], values)
-    return found
+        array = np.frombuffer(values, kind).reshape(part["shape"]) if kind else Floats(part["dtype"], values)
+        found.append((name, array))
+    return _unique(found)
 
 
 def _leaves(path, value):
@@ -63,13 +62,13 @@ def _leaves(path, value):
         yield path, Floats("float", repr(value).encode()) if isinstance(value, float) else value
 
 
-def _by_path(path, value):
-    """The leaves of JSON by path; a name with a dot or bracket may look like a path, and two values are not one."""
+def _unique(pairs):
+    """Values by name, two of one name refused: a name in JSON may look like a path; a repeated one hides a value."""
     found = {}
-    for name, part in _leaves(path, value):
+    for name, value in pairs:
         if name in found:
             raise ValueError(f"two of its entries are called {name}")
-        found[name] = part
+        found[name] = value
     return found
 
 
@@ -85,7 +84,7 @@ def _parse(name, data):
         if name.endswith((".npz", ".npy")) or data.startswith(b"\x93NUMPY") or _is_npz(data):
             return _numpy(data)
         if name.endswith(".json"):
-            return _by_path("", json.loads(data))
+            return _unique(_leaves("", json.loads(data, object_pairs_hook=_unique)))
         if name.endswith(".safetensors"):
             return _safetensors(data)
     except (ValueError, KeyError, TypeError, AttributeError, EOFError, OSError, zipfile.BadZipFile) as error:

@@ -32,6 +32,8 @@ def _names(code):
 def _of_its_module(function, seen):
     """The values that a function's names have in its module; what comes from elsewhere counts by its name."""
     found = []
+    if function.__globals__.get("__name__") != function.__module__:  # made by a decorator of another module
+        return found
     for name in sorted(_names(function.__code__) & function.__globals__.keys()):
         value = function.__globals__[name]
         module = getattr(value, "__module__", None)
@@ -51,26 +53,29 @@ def _plain_function(item):
     return item if isinstance(item, types.FunctionType) else None
 
 
+def _again(item, seen):
+    """Where a function or class was taken apart before; None, and its place is kept, at the first time."""
+    if id(item) in seen:
+        return ["again", seen[id(item)]]
+    seen[id(item)] = len(seen)
+    return None
+
+
 def _class_parts(item, seen):
-    """A class: its source, and of its own module its bases and what its methods use."""
-    if item in seen:
-        return ["class", item.__qualname__]
-    seen = (*seen, item)
+    """A class: its source, and of its own module its bases and its methods."""
+    if again := _again(item, seen):
+        return again
     methods = [function for part in vars(item).values() if (function := _plain_function(part))]
-    used = [
-        _of_its_module(function, (*seen, function))
-        for function in methods
-        if function.__module__ == item.__module__ and function not in seen
-    ]
+    used = [_parts(function, seen) for function in methods if function.__module__ == item.__module__]
     bases = [_class_parts(base, seen) for base in item.__bases__ if base.__module__ == item.__module__]
     return ["class", item.__qualname__, _source(item), bases, used]
 
 
-def _parts(item, seen=(), home=None):
+def _parts(item, seen, home=None):
     """What makes a function what it is: source, defaults, what it closes over and uses; of other objects, their state.
 
-    `seen` are the functions and classes within which this one stands, which may call each other; `home` is the module
-    whose classes are taken apart: that of the function.
+    `seen` are the functions and classes so far, by their `id`, each taken apart once: they may call each other; `home`
+    is the module whose classes are taken apart: that of the function.
     """
     if isinstance(item, functools.partial):
         return ["partial", *(_parts(part, seen, home) for part in (item.func, item.args, item.keywords))]
@@ -78,9 +83,9 @@ def _parts(item, seen=(), home=None):
         home = item.__func__.__module__
         return ["method", _parts(item.__func__, seen, home), _parts(item.__self__, seen, home)]
     if isinstance(item, types.FunctionType):
-        if item in seen:
-            return ["function", item.__qualname__]
-        seen, home = (*seen, item), item.__module__
+        if again := _again(item, seen):
+            return again
+        home = item.__module__
         closed = [cell.cell_contents for cell in item.__closure__ or ()]
         held = (_parts(part, seen, home) for part in (item.__defaults__, item.__kwdefaults__, closed))
         return ["function", _source(item), *held, _of_its_module(item, seen)]
@@ -95,9 +100,11 @@ def _parts(item, seen=(), home=None):
     import joblib
 
     call = getattr(type(item), "__call__", None)  # noqa: B004
-    source = [_source(type(item)), _parts(call, seen, home)] if isinstance(call, types.FunctionType) else []
-    if type(item).__module__ == home or (source and home is None):
+    called = isinstance(call, types.FunctionType)
+    if type(item).__module__ == home or (called and home is None):
         source = _class_parts(type(item), seen)
+    else:
+        source = [_source(type(item)), _parts(call, seen, home)] if called else []
     return [source, joblib.hash(item)]
 
 
@@ -112,7 +119,7 @@ def identity(item):
         If it holds something that cannot be told from others.
     """
     try:
-        parts = _parts(item)
+        parts = _parts(item, {})
     except Exception as error:
         raise ValueError(
             f"store= must know {item!r} again, and it holds something that cannot be pickled ({error}): "

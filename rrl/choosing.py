@@ -144,7 +144,7 @@ def choose_bin_width(
     widths = widths.tolist()
     least, most = (settling_pairs(rho, 1 - (1 - confidence) / 2**number) for number in (1, len(widths)))
     max_pairs = max(200, 2 * most) if max_pairs is None else max_pairs
-    check_measurement(confidence, seed, max_pairs=max_pairs)
+    check_integer(1, max_pairs=max_pairs)
     if max_pairs < least:
         raise ValueError(
             f"max_pairs must be at least {least}, which settle rho={rho!r} if none differs, got {max_pairs}"

@@ -47,8 +47,8 @@ class FunctionModel:
     by_counts = False
     features = None
 
-    def __init__(self, model: Any, core_set: Any, features: Any, horizon: Any) -> None:
-        self.model, self.indices, self.horizon, self.bounded = model, core_set.indices, horizon, False
+    def __init__(self, model: Any, core_set: Any, features: Any, horizon: Any, bounded: bool) -> None:
+        self.model, self.indices, self.horizon, self.bounded = model, core_set.indices, horizon, bounded
         self.design = features[core_set.indices]
 
     def label_sums(self, h: Any, counts: Any, value: Any, rng: Any) -> Any:
@@ -77,8 +77,11 @@ class FunctionModel:
         return sums
 
 
-def generative_model(mdp: Any, core_set: Any, by: Any, features: Any, horizon: Any) -> Any:
-    """Check what :func:`rrl.r_lsvi` was given, and put one interface before both kinds of model."""
+def generative_model(mdp: Any, core_set: Any, by: Any, features: Any, horizon: Any, *, bounded: bool = False) -> Any:
+    """Check what :func:`rrl.r_lsvi` was given, and put one interface before both kinds of model.
+
+    Where `bounded`, rewards that a function returns must lie in [0, 1], as those of a LinearMDP do.
+    """
     check_choice("by", by, ("counts", "draws"))
     if isinstance(mdp, LinearMDP):
         if features is not None or horizon is not None:
@@ -98,4 +101,4 @@ def generative_model(mdp: Any, core_set: Any, by: Any, features: Any, horizon: A
     check_finite("features", features)
     features = features.reshape(-1, features.shape[-1])
     check_core_set(core_set, len(features))
-    return FunctionModel(mdp, core_set, features, int(horizon))
+    return FunctionModel(mdp, core_set, features, int(horizon), bounded)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import os
 import time
+import traceback
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -202,11 +204,13 @@ def run_pair(run: Any, seed: Any, index: Any, crash: Any) -> Any:
         return getattr(error, CRASHED)
 
 
-def _attempted(run: Any, seed: Any, index: Any, crash: Any) -> Any:
+def _attempted(run: Any, seed: Any, index: Any, crash: Any, home: Any) -> Any:
     """The pair, or the exception that ended it: those before it in order come first, whoever ran them."""
     try:
         return run_pair(run, seed, index, crash)
     except Exception as error:
+        if os.getpid() != home:  # where it was raised is lost on the way
+            error.add_note(f"in a worker: {traceback.format_exc()}")
         return error
 
 
@@ -272,7 +276,7 @@ def measured(
         if known is not None:
             known.update({*indices} - {*todo})
         start = time.monotonic()
-        found = spread(_attempted, [(run, seed, index, crash) for index in todo], n_jobs)
+        found = spread(_attempted, [(run, seed, index, crash, os.getpid()) for index in todo], n_jobs)
         seconds, errors = time.monotonic() - start, {}
         for index, pair in zip(todo, found, strict=True):
             past = loaded[index][1]

@@ -106,9 +106,9 @@ class ReplicableScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             mean = X.mean(axis=0)
             variance = ((X - mean) ** 2).mean(axis=0)
         check_sums(**{"the variance of X": variance})
-        if ((variance < SMALLEST_SUM) & (X.min(axis=0) < X.max(axis=0))).any():
-            raise ValueError("the variance of X underflows float64: rescale X")
         low, high = X.min(axis=0), X.max(axis=0)
+        if ((variance < SMALLEST_SUM) & (low < high)).any():
+            raise ValueError("the variance of X underflows float64: rescale X")
         constant = high - low <= 2 * np.spacing(np.maximum(np.abs(low), np.abs(high)))
         logs = np.log(np.where(constant, 1, variance)) / 2
         rounding = SCHEMES[self.scheme]

@@ -264,6 +264,14 @@ def test_a_crash_that_comes_after_the_claim_is_none(n_jobs, tmp_path):
     assert [unit["pair"] for unit in units if "crash" in unit] == [40]
 
 
+def test_an_error_in_a_worker_says_where_it_was_raised():
+    for n_jobs in (1, 2):
+        with pytest.raises(ArithmeticError) as failed:
+            certify_replicability(crashing_late, rho=0.01, seed=0, n_jobs=n_jobs)
+        told = [note for note in failed.value.__notes__ if note.startswith("in a worker: Traceback")]
+        assert len(told) == n_jobs - 1 and all("in crashing_late\n" in note for note in told)
+
+
 def test_it_stops_at_max_pairs_and_says_that_it_knows_nothing():
     certificate = certify_replicability(coin, rho=0.18, seed=0, max_pairs=7)
     assert certificate.verdict == "undecided" and certificate.n_pairs == 7

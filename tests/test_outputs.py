@@ -2,6 +2,7 @@
 
 import io
 import json
+import warnings
 import zipfile
 
 import numpy as np
@@ -26,6 +27,22 @@ def npz(**arrays):
     file = io.BytesIO()
     np.savez(file, **arrays)
     return file.getvalue()
+
+
+def twice(name):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive, warnings.catch_warnings(category=UserWarning, action="ignore"):
+        for number in (1, 2):
+            archive.writestr(name, npy(np.array(number)))
+    return file.getvalue()
+
+
+def safetensors(header, body=b"\x01"):
+    return len(header).to_bytes(8, "little") + header.encode() + body
+
+
+#: One byte of a safetensors file.
+ENTRY = '{"dtype": "U8", "shape": [1], "data_offsets": [0, 1]}'
 
 
 def npy(array):
@@ -105,6 +122,9 @@ def test_safetensors_is_read_as_its_own_package_writes_it():
         ({"o.json": b"{"}, "published o.json, which cannot be read"),
         ({"o.json": b'{"w.b": 1, "w": {"b": 2}}'}, "two of its entries are called w.b"),
         ({"o.json": b'{"w": [1], "w[0]": 2}'}, "two of its entries are called w[0]"),
+        ({"o.json": b'{"w": {"b": 1, "b": 2}}'}, "two of its entries are called b"),
+        ({"o.npz": twice("a.npy")}, "two of its entries are called a"),
+        ({"o.safetensors": safetensors(f'{{"a": {ENTRY}, "a": {ENTRY}}}')}, "two of its entries are called a"),
         ({"o.npz": b"no archive"}, "published o.npz, which cannot be read"),
         ({"o.npz": npz(a=np.array([{}], object))}, "published o.npz, which cannot be read"),
         ({"o.safetensors": b"\xff" * 9}, "published o.safetensors, which cannot be read"),

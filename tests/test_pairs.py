@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from rrl import (
     ReplicabilityWarning,
     ReplicableRidge,
+    _resume,
     anytime_limits,
     certify_replicability,
     estimate_replicability,
@@ -27,6 +28,7 @@ from rrl import (
     pair_seeds,
 )
 from rrl._published import MOST, differences
+from rrl._resume import identity
 from rrl.certify import _standing, log_evidence
 from rrl.experiments.store import RunStore
 from rrl.testing import assert_replicable
@@ -362,11 +364,19 @@ def helper(rng):
     return int(rng.integers({helper}))
 
 
+def timed(method):
+    @functools.wraps(method)
+    def inner(self, rng):
+        return method(self, rng) + {method}
+    return inner
+
+
 class Base:
     unit = {base}
 
 
 class Learner(Base):
+    @timed
     def learn(self, rng):
         return self.unit * helper(rng)
 
@@ -382,14 +392,14 @@ class Callable:
 """
 
 
-@pytest.mark.parametrize(("name", "counts"), [("run", (1, 2, 3, 4)), ("Callable", (1, 1, 2, 2))])
+@pytest.mark.parametrize(("name", "counts"), [("run", (1, 2, 3, 4, 5)), ("Callable", (1, 1, 2, 2, 2))])
 def test_decorators_bases_and_what_methods_use_are_parts_of_a_function(name, counts, tmp_path, monkeypatch):
-    """Each version changes one place alone: the decorator, the helper of a method, the base class."""
+    """Each version changes one place alone: the decorator, the helper of a method, the base class, its decorator."""
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    versions = [(1, 9, 1), (2, 9, 1), (2, 5, 1), (2, 5, 3)]
+    versions = [(1, 9, 1, 0), (2, 9, 1, 0), (2, 5, 1, 0), (2, 5, 3, 0), (2, 5, 3, 1)]
     for version, count in zip(versions, counts, strict=True):
-        given = dict(zip(("decorator", "helper", "base"), version, strict=True))
+        given = dict(zip(("decorator", "helper", "base", "method"), version, strict=True))
         (tmp_path / "edited_study.py").write_text(CLASSES.format(**given))
         monkeypatch.delitem(sys.modules, "edited_study", raising=False)
         importlib.invalidate_caches()
@@ -400,6 +410,18 @@ def test_decorators_bases_and_what_methods_use_are_parts_of_a_function(name, cou
             estimate_replicability(run, n_pairs=1, seed=0, store=tmp_path / "store")
         assert len(RunStore(tmp_path / "store").records()) == count
     monkeypatch.delitem(sys.modules, "edited_study")
+
+
+def test_functions_that_all_call_each_other_are_read_once_each(monkeypatch):
+    names = [f"part_{n}" for n in range(25)]
+    body = "".join(f"def {name}(s, rng): return s or [{', '.join(names)}]\n" for name in names)
+    module, read = {"__name__": "dense"}, []
+    exec(body, module)
+    source = _resume._source
+    monkeypatch.setattr(_resume, "_source", lambda item: read.append(item) or source(item))
+    first = identity(module["part_0"])
+    assert sorted(item.__name__ for item in read) == sorted(names)
+    assert identity(module["part_0"]) == first != identity(module["part_1"])
 
 
 def test_a_function_that_holds_what_cannot_be_known_again_is_refused_before_it_runs(tmp_path):

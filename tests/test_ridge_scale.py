@@ -216,6 +216,15 @@ def test_what_is_no_gram_matrix_is_refused():
         ridge_weights([[-1.0]], [1.0], 0.5)
 
 
+def test_gram_matrices_that_were_summed_in_float32_are_taken():
+    """Of columns that repeat each other, rounding in float32 leaves eigenvalues of about -1e-7."""
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        X = np.repeat(rng.normal(size=(500, 3)), 2, axis=1).astype(np.float32)
+        gram, moment = X.T @ X, X.T @ X[:, 0]
+        assert ridge_weights(gram, moment, 0.0) @ X[:2].T == pytest.approx(X[:2, 0], abs=1e-3)
+
+
 def test_a_fit_that_ends_in_a_warning_that_is_an_error_changes_nothing():
     x = 1e9 + np.random.default_rng(0).normal(size=500)
     model = ReplicableRidge(0.0, bin_width=0.01, fit_intercept=True)

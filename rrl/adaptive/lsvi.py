@@ -115,8 +115,8 @@ def adaptive_r_lsvi(
     check_choice("scheme", scheme, SCHEMES)
     check_shared(shared_seed, key)
     ratio = int(ratio)
-    model = generative_model(mdp, core_set, by, features, horizon)
-    model.bounded = True  # the radii are of labels in [0, H + 1]
+    # The radii are of labels in [0, H + 1].
+    model = generative_model(mdp, core_set, by, features, horizon, bounded=True)
     H, d = model.horizon, model.design.shape[1]
     weights, plain = (np.zeros((H + 1, d)) for _ in range(2))
     codes = np.zeros((H, d), dtype=np.int64)

@@ -18,6 +18,7 @@ from rrl.experiments.games import atari, minatar
 from rrl.experiments.games.claims import CLAIMS
 from rrl.experiments.games.figure import NAMES, compared
 from rrl.experiments.games.results import q_values, table
+from rrl.pqn.agreement import beyond_chance
 from rrl.pqn.atari import action_names as atari_actions
 from rrl.pqn.minatar import action_names as minatar_actions
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from rrl.datasets.recordings import Holdout
 
-__all__ = ["explorer_groups", "scale_of", "states_of", "verdict_table"]
+__all__ = ["explorer_groups", "scale_of", "states_of", "summary", "verdict_table"]
 
 FRAMES = 24
 MARKS = {"supported": "✓ supported", "contradicted": "✗ contradicted", "cannot tell": "? cannot tell"}
@@ -132,6 +133,59 @@ def _group(rows, stacks, folder):
     return Group(NAMES[experiment, game], scale, step, tuple(names), frames, chosen, tuple(labels), tuple(sets))
 
 
+def summary(row: dict) -> dict[str, str]:
+    """A row of `rrl.experiments.games.results.table` as text: ranges are 95% intervals, ± the paper's error over runs.
+
+    Parameters
+    ----------
+    row : dict
+        Of at least two runs.
+
+    Returns
+    -------
+    dict of str to str
+    """
+    few = len(row["seeds"]) < 3
+
+    def ranged(value):
+        if few:
+            return f"{row[value]:z.2f}, one pair"
+        return "{:z.2f} ({:z.2f} to {:z.2f})".format(row[value], *row[f"{value}_interval"])
+
+    def score(value):
+        return "no game ended" if np.isnan(value) else f"{value:,.{0 if row['final'] >= 100 else 2}f}"
+
+    text = {
+        "runs": f"{len(row['seeds'])}",
+        "million steps": " to ".join(dict.fromkeys(f"{s / 1e6:.2g}" for s in row["steps"])),
+        "return": "{} ({} to {})".format(*map(score, (row["final"], *row["final_interval"]))),
+        "the paper's error of the return": f"± {score(row['final_error'])}",
+        "return of greedy games": f"{score(row['greedy'])} ± {score(row['greedy_error'])}",
+        "agreement": ranged("agreement"),
+        "the paper's error of the agreement": "one pair" if few else f"± {1.96 * row['standard_error']:.2f}",
+        "agreement, ties broken at random": ranged("own"),
+        "agreement, one random order for all": ranged("shared"),
+        "part of ties": ranged("ties"),
+        "part of chance": f"{row['chance']:.2f}",
+        "part of the state": ranged("state"),
+        "Fleiss' kappa": _or_none(row["fleiss_kappa"]),
+        "Conger's kappa, ties broken at random": _or_none(beyond_chance(row["own"], row["chance"])),
+        "choices between tied actions": f"{row['tie_rate']:.2f}",
+        "pairs with one best action each": f"{row['single']:.2f}",
+        "states where all runs have one best action": f"{row['unique']:.3f}",
+        "agreement in those states": _or_none(row["agreement_unique"]),
+        "share of the first action": f"{row['first_action']:.2f}",
+        "most common action's share": f"{row['majority']:.2f}",
+        "agreement with the player": f"{np.mean(row['expert']):.2f}",
+        "median action gap": f"{row['median_gap']:.3g}",
+    }
+    return {name: value.replace("-", "\N{MINUS SIGN}") for name, value in text.items()}
+
+
+def _or_none(value):
+    return "not defined" if np.isnan(value) else f"{value:z.2f}"
+
+
 def verdict_table(judged: dict[str, dict], *, brief: bool = True) -> Any:
     """The claims with their verdict in each game.
 
@@ -162,11 +216,11 @@ def verdict_table(judged: dict[str, dict], *, brief: bool = True) -> Any:
 
 def _numbers(finding, brief):
     """A finding's difference, with its interval or where it decides nothing; the smallest that is seen."""
-    returns = finding.words.endswith(("beside plain", "below plain"))
     if np.isnan(finding.value):
         return "no return to compare"
-    value, low, high = finding.value, finding.low, finding.high
-    if finding.words.endswith("below plain"):
+    # Of returns one bound is infinite; a loss, whose lower one it is, is shown as the change that it is.
+    value, low, high, returns = finding.value, finding.low, finding.high, not np.isfinite(finding.bounds).all()
+    if finding.bounds[0] == -np.inf:
         value, low, high = -value, -high, -low
 
     def form(number):

@@ -226,6 +226,8 @@ def stopped_like_ctrl_c():
 def _origin(program, failure):
     """What was run, for the statement."""
     found = {"command": list(program.command), "files_sha256": program.files()}
+    if program.time_limit is not None:  # a run that takes longer has failed
+        found["time_limit_seconds"] = program.time_limit
     # The program and its settings are likely to be here.
     if commit := folder_commit("."):
         found["commit_of_working_folder"] = commit

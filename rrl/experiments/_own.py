@@ -249,15 +249,17 @@ def missing_pairs(records, planned=None):
     Without a plan, a pair is known to be missing where a later one is there.
     """
     there, wanted, names = {}, {}, {}
-    for unit in [record["unit"] for record in records if "pair" in record["unit"]]:
+
+    def of(unit):
         key = record_text({name: value for name, value in unit.items() if name != "pair"})
-        there.setdefault(key, set()).add(unit["pair"])
-        wanted.setdefault(key, set()).update(range(unit["pair"] + 1))
-        names[key] = {name: value for name, value in unit.items() if name not in KEPT}
-    for unit in planned or ():
-        key = record_text({name: value for name, value in unit.items() if name != "pair"})
-        wanted.setdefault(key, set()).add(unit["pair"])
-        names[key] = {name: value for name, value in unit.items() if name not in KEPT}
+        names[key] = _settings(unit)
+        return key, unit["pair"]
+
+    for key, pair in [of(record["unit"]) for record in records if "pair" in record["unit"]]:
+        there.setdefault(key, set()).add(pair)
+        wanted.setdefault(key, set()).update(range(pair + 1))
+    for key, pair in map(of, planned or ()):
+        wanted.setdefault(key, set()).add(pair)
     return [
         f"at {names[key]}, {len(lost)} of {'' if planned else 'at least '}{len(pairs)} pairs have no record: "
         "all numbers are of the others, and where runs crashed these need not be like them"
@@ -269,13 +271,13 @@ def missing_pairs(records, planned=None):
 def print_results(study, records, planned=None):
     """A table of what came out: one row a setting."""
     if not study.in_pairs:
-        _print_table([_settings(record) | _scalars(record["result"]) for record in records])
+        _print_table([_settings(record["unit"]) | _scalars(record["result"]) for record in records])
         return
     groups, rows, notes = {}, [], []
     for record in records:
-        groups.setdefault(record_text(_settings(record)), []).append(record)
+        groups.setdefault(record_text(_settings(record["unit"])), []).append(record)
     for of in groups.values():
-        setting, pairs = _settings(of[0]), [Pair.from_dict(record["result"]["pair"]) for record in of]
+        setting, pairs = _settings(of[0]["unit"]), [Pair.from_dict(record["result"]["pair"]) for record in of]
         scores = [[v for k, v in record["result"].items() if k.startswith("score_")] for record in of]
         found = summary(pairs, scores)
         shown = {f"{name} (95%)": _with_limits(found, name) for name in ("rho", "score") if name in found}
@@ -293,8 +295,8 @@ def _with_limits(found, name):
     return f"{value} [{low}, {high}]"
 
 
-def _settings(record):
-    return {name: value for name, value in record["unit"].items() if name not in KEPT}
+def _settings(unit):
+    return {name: value for name, value in unit.items() if name not in KEPT}
 
 
 def _scalars(result):

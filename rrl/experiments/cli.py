@@ -52,6 +52,18 @@ Then: rrl run my_study.py --set bin_width=.1,.3 --pairs 50; rrl export my_study.
 """
 #: Where records lie that are not the book's.
 OWN = Path("rrl-results")
+OWN_STUDY = "a study of your own, a file that ends in .py"
+#: What each option of ``rrl run`` is for, its default, and the experiments (None: own studies) that take it.
+MEANT = {
+    "set": (OWN_STUDY, [], {None}),
+    "pairs": (OWN_STUDY, None, {None}),
+    "seed": (OWN_STUDY, None, {None}),
+    "study": ("the book's experiments", "figure", EXPERIMENTS.keys()),
+    "scale": ("the book's experiments", "quick", EXPERIMENTS.keys()),
+    "data": ("cartpole", "auto", {"cartpole"}),
+    "log": ("minatar and atari", 0, {"minatar", "atari"}),
+    "dask": ("cartpole, minatar and studies of your own", None, {None, "cartpole", "minatar"}),
+}
 #: Experiments that the book shows at full scale only: quick records are for trying a command.
 TRIED = ("cartpole", "minatar")
 
@@ -98,23 +110,22 @@ def _planned(experiment, scale, study, args):
     return module.units(_scale(experiment, scale), study)
 
 
+def _refuse_others(args):
+    """Refuse options that would be without effect."""
+    for name, (words, default, takers) in MEANT.items():
+        value = getattr(args, name)
+        if value != default and (args.experiment if args.experiment in EXPERIMENTS else None) not in takers:
+            shown = ", ".join(setting for setting, _ in value) if name == "set" else repr(value)
+            raise ValueError(f"--{name} is for {words}, got {shown} for {args.experiment}")
+    if (args.experiment, args.scale) == ("atari", "quick") and args.study in ("precision", "all"):
+        raise ValueError(f"--study {args.study} of atari is for --scale full, got --scale quick")
+
+
 def _run(args):
+    _refuse_others(args)
     if args.experiment not in EXPERIMENTS:
         _run_own(args)
         return
-    for name, value in (("--set", args.set or None), ("--pairs", args.pairs)):
-        if value is not None:
-            raise ValueError(f"{name} is for a study of your own, a file that ends in .py, not for {args.experiment}")
-    if args.seed is not None:
-        raise ValueError(
-            f"--seed is for a study of your own, a file that ends in .py, got {args.seed} for {args.experiment}"
-        )
-    if args.experiment == "cartpole" and args.log:
-        raise ValueError(f"--log is for minatar and atari, got {args.log} for cartpole")
-    if (args.experiment, args.scale) == ("atari", "quick") and args.study in ("precision", "all"):
-        raise ValueError(f"--study {args.study} of atari is for --scale full, got --scale quick")
-    if args.experiment != "cartpole" and args.data != "auto":
-        raise ValueError(f"--data is cartpole's alone, got {args.data!r} for {args.experiment}")
     folder = args.folder or default_folder(args.experiment, args.scale)
     status = RunStore(folder).status(_planned(args.experiment, args.scale, args.study, args))
     if args.resume and not status["done"]:
@@ -138,9 +149,6 @@ def _run(args):
 
 
 def _run_own(args):
-    for name, default in (("study", "figure"), ("scale", "quick"), ("data", "auto"), ("log", 0)):
-        if (value := getattr(args, name)) != default:
-            raise ValueError(f"--{name} is for the book's experiments, got {value!r} for {args.experiment}")
     study = Study(args.experiment)
     if study.name in EXPERIMENTS:
         raise ValueError(f"{args.experiment} has the name of an experiment of the book: give it another one")
@@ -170,8 +178,6 @@ def _run_own(args):
 @contextlib.contextmanager
 def _dask(args):
     """An executor of the cluster; its loss is an error of the connection."""
-    if args.experiment == "atari":
-        raise ValueError("--dask is not for atari: its runs train together on one machine")
     try:
         from dask.distributed import Client, KilledWorker
     except ImportError:

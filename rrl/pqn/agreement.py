@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rrl._checks import as_flags, as_float64, check_integer
 from rrl.pqn.actions import action_gaps, best_actions, rounded_actions, tied
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 __all__ = [
     "ActionAgreement",
@@ -16,6 +20,7 @@ __all__ = [
     "agreement_by_gap",
     "agreement_report",
     "best_actions",
+    "beyond_chance",
     "bootstrap_interval",
     "rounded_actions",
     "tied",
@@ -113,7 +118,7 @@ def action_agreement(actions: np.ndarray, states: np.ndarray | None = None) -> A
     counts = _counts(actions)
     share = counts.sum(0) / (r * n)
     marginals = (actions[:, :, None] == np.arange(counts.shape[1])).mean(1)
-    cohen = _kappa(pairwise, marginals @ marginals.T)[pairs]
+    cohen = beyond_chance(pairwise, marginals @ marginals.T)[pairs]
     mean = float(pairwise[pairs].mean())
     standard_error = float(per_run.std(ddof=1) / np.sqrt(r))
     return ActionAgreement(
@@ -122,14 +127,31 @@ def action_agreement(actions: np.ndarray, states: np.ndarray | None = None) -> A
         standard_error=standard_error,
         # Without run i the mean moves by 2 / (r - 2) of what i's own mean differs by.
         jackknife_error=2 * (r - 1) / (r - 2) * standard_error if r > 2 else float("inf"),
-        fleiss_kappa=float(_kappa(mean, (share**2).sum())),
+        fleiss_kappa=float(beyond_chance(mean, (share**2).sum())),
         cohen_kappa=float(np.nanmean(cohen)) if np.isfinite(cohen).any() else float("nan"),
         majority=float(share.max()),
     )
 
 
-def _kappa(observed, chance):
-    """(observed - chance) / (1 - chance); NaN where chance agreement is certain."""
+def beyond_chance(observed: ArrayLike, chance: ArrayLike) -> np.ndarray:
+    """Agreement beyond that of chance, as a share of the most that it could be: the kappas.
+
+    Parameters
+    ----------
+    observed, chance : array_like of float
+        Broadcast against each other.
+
+    Returns
+    -------
+    ndarray of float
+        ``(observed - chance) / (1 - chance)``; NaN where chance makes agreement certain.
+
+    Examples
+    --------
+    >>> from rrl.pqn.agreement import beyond_chance
+    >>> float(beyond_chance(0.75, 0.5)), float(beyond_chance(1.0, 1.0))
+    (0.5, nan)
+    """
     observed, chance = np.asarray(observed, dtype=float), np.asarray(chance, dtype=float)
     room = 1 - chance
     certain = room < 1e-12

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rrl._checks import check_choice, check_integer
+from rrl._checks import check_choice, check_index
 from rrl.pqn.actions import best_actions
 
 __all__ = ["RULES", "Reasons", "reasons"]
@@ -61,9 +61,7 @@ class Reasons:
 
     def without(self, run: int) -> Reasons:
         """The same of all runs but one, for the jackknife; `single`, `same` and `tie_rate` are not known then."""
-        check_integer(0, run=run)
-        if run >= len(self.chosen):
-            raise ValueError(f"run must be below {len(self.chosen)}, the number of runs, got {run}")
+        check_index(len(self.chosen), run=run)
         keep = np.arange(len(self.chosen)) != run
         pairwise = {rule: matrix[np.ix_(keep, keep)] for rule, matrix in self.pairwise.items()}
         return Reasons(pairwise, self.chosen[keep], np.nan, np.nan, np.nan)

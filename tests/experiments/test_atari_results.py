@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rrl.book.figure2 import verdict_table
+from rrl.book.figure2 import summary, verdict_table
 from rrl.experiments.games.atari import EXPERT_SEED, VARIANTS, holdout_unit, units
 from rrl.experiments.games.claims import judge
-from rrl.experiments.games.results import costs, curves, q_values, share_of_ties, summary, table
+from rrl.experiments.games.results import costs, curves, q_values, share_of_ties, table
 from rrl.experiments.store import RunStore, unit_key
 from rrl.packing import pack_array
 from rrl.pqn import action_agreement, rounded_actions

@@ -1,5 +1,6 @@
 """The command line: run, status, show, their refusals, and what is kept when stopped."""
 
+import argparse
 import inspect
 import os
 import runpy
@@ -77,7 +78,7 @@ def test_errors_are_one_line_and_status_one(tiny, tmp_path, capsys):
         assert rrl("show", *key, "--folder", tmp_path) == 1
         assert capsys.readouterr().err == f"error: there are no records in {tmp_path}\n"
     assert rrl("run", "minatar", "--folder", tmp_path, "--data", "standin") == 1
-    assert "--data is cartpole's alone, got 'standin' for minatar" in capsys.readouterr().err
+    assert "--data is for cartpole, got 'standin' for minatar" in capsys.readouterr().err
     for experiment, option, value, words in (
         ("atari", "--seed", 7, "--seed is for a study of your own, a file that ends in .py, got 7 for atari"),
         ("cartpole", "--log", 5, "--log is for minatar and atari, got 5 for cartpole"),
@@ -144,8 +145,8 @@ def test_a_missing_package_is_not_taken_for_a_missing_experiment(monkeypatch, tm
 
 
 def test_dask_is_refused_for_atari_and_named_where_missing(tiny, tmp_path, monkeypatch, capsys):
-    with pytest.raises(ValueError, match="--dask is not for atari"):
-        cli._dask(cli._parser().parse_args(["run", "atari", "--dask", "tcp://nowhere:1"])).__enter__()
+    assert rrl("run", "atari", "--dask", "tcp://nowhere:1", "--folder", tmp_path) == 1
+    assert "--dask is for cartpole, minatar and studies of your own, got 'tcp" in capsys.readouterr().err
     monkeypatch.setitem(sys.modules, "dask.distributed", None)
     assert rrl(*RUN, "--folder", tmp_path, "--dask", "tcp://nowhere:1") == 1
     assert ".[cluster]" in capsys.readouterr().err
@@ -189,6 +190,23 @@ def test_the_recipe_for_slurm_fits_dask_jobqueue(monkeypatch, tmp_path):
     assert command[:3] == [sys.executable, "-m", "rrl"]
     args = cli._parser().parse_args(command[3:])
     assert args.experiment == "cartpole" and args.dask.startswith("tcp://") and args.folder.is_absolute()
+
+
+def test_every_option_is_used_or_refused():
+    """What `rrl run` takes is for every experiment, or stands in the table of what it is for, with its default."""
+    everywhere = {"traceback", "command", "experiment", "jobs", "resume", "folder", "do"}
+    for experiment in (*cli.EXPERIMENTS, "my_study.py"):
+        args = cli._parser().parse_args(["run", experiment])
+        assert vars(args).keys() == everywhere | cli.MEANT.keys()
+        cli._refuse_others(args)
+        own = None if experiment.endswith(".py") else experiment
+        for name, (words, _, takers) in cli.MEANT.items():
+            changed = argparse.Namespace(**vars(args) | {name: [("n", [1])] if name == "set" else 5})
+            if own in takers:
+                cli._refuse_others(changed)
+            else:
+                with pytest.raises(ValueError, match=f"--{name} is for {words}, got .* for {experiment}"):
+                    cli._refuse_others(changed)
 
 
 def test_default_folders(monkeypatch, tmp_path):

@@ -127,8 +127,8 @@ def test_runs_with_other_settings_are_not_averaged():
         q_values(runs)
 
 
-def test_own_games_are_used_when_all_runs_have_answered():
-    runs = made([0, 1])
+def test_own_games_are_used_when_two_runs_of_each_variant_have_answered():
+    runs = made([0, 1, 2])
     (study,) = studies(runs)
     rng, own = np.random.default_rng(0), []
     for record in study.records:
@@ -136,10 +136,13 @@ def test_own_games_are_used_when_all_runs_have_answered():
             unit = holdout_unit(record["unit"], States("own-0"), "own") | {"block": 0}
             own.append({"unit": unit, "result": {"q": pack_array(rng.normal(size=(20, 9)).astype(np.float32))}})
     found = own_games(runs + own, study)
-    assert {digest: {v: q.shape for v, q in sets.items()} for digest, sets in found.items()} == {
-        "own-0": dict.fromkeys(VARIANTS, (2, 20, 9))
-    }
-    assert own_games(runs + own[1:], study) == {} == own_games(runs, study)
+    assert list(found) == ["own-0"]
+    assert {v: q.shape for v, q in found["own-0"].items()} == dict.fromkeys(VARIANTS, (3, 20, 9))
+    first = own[0]["unit"]["variant"]
+    lost = [record for record in own if record["unit"]["variant"] == first]
+    few = own_games([r for r in runs + own if r is not lost[0]], study)
+    assert len(few["own-0"][first]) == 2
+    assert own_games([r for r in runs + own if r not in lost[:2]], study) == {} == own_games(runs, study)
 
 
 # Repetitions in float32
@@ -334,7 +337,7 @@ def test_a_rule_or_a_run_that_is_not_there_is_named():
     with pytest.raises(ValueError, match="rule must be 'first', 'shared' or 'independent', got 'random'"):
         why.agreement("random")
     for run in (3, -1, 0.5):
-        with pytest.raises(ValueError, match=rf"run must be .*, got {run}"):
+        with pytest.raises(ValueError, match=rf"run must .*, got {run}"):
             why.without(run)
 
 

@@ -337,7 +337,7 @@ def test_other_refusals(here, capsys):
     assert rrl("run", "cartpole.py") == 1
     assert "has the name of an experiment of the book" in capsys.readouterr().err
     assert rrl("run", "cartpole", "--set", "n=1") == 1
-    assert "--set is for a study of your own, a file that ends in .py, not for cartpole" in capsys.readouterr().err
+    assert "--set is for a study of your own, a file that ends in .py, got n for cartpole" in capsys.readouterr().err
     for bad in ("n", "=1", "a b=1", "n=", "n= ", "n=5..1", "n=1,5..4", "n=1,,2", "n=a,[1", "n='a"):
         with pytest.raises(SystemExit) as stop:
             rrl("run", "it.py", "--set", bad)

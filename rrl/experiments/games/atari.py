@@ -124,15 +124,15 @@ def units(
     """
     if scale not in SCALES:
         raise ValueError(f"scale must be one of {sorted(SCALES)}, got {scale!r}")
-    check_choice("study", study, ("figure", "precision", "all"))
-    if study != "figure" and scale != "book":
-        raise ValueError(f"study {study!r} is for scale 'book', got scale {scale!r}")
     plan = SCALES[scale]
-    check_plan(plan, games, total_steps=total_steps, n_seeds=n_seeds)
     if scale == "book":
         from rrl.experiments.games.study import units as book
 
-        return book(study, games=list(games or plan), total_steps=total_steps, n_seeds=n_seeds)
+        return book(study, games=[*plan] if games is None else games, total_steps=total_steps, n_seeds=n_seeds)
+    check_choice("study", study, ("figure", "precision", "all"))
+    if study != "figure":
+        raise ValueError(f"study {study!r} is for scale 'book', got scale {scale!r}")
+    check_plan(plan, games, total_steps=total_steps, n_seeds=n_seeds)
     return [
         _unit(game, variant, seed, total_steps or plan[game]["total_steps"])
         for game in games or plan
@@ -211,16 +211,16 @@ def main(
     store, records = RunStore(folder), []
     planned = units(scale, study, **plan)
     if scale == "book":
-        given = {
-            "batch": batch,
-            "conv": conv,
-            "n_threads": n_threads or None,
-            "budget": None if budget == math.inf else budget,
-        }
-        if odd := [name for name, value in given.items() if value is not None]:
-            raise ValueError(
-                f"scale 'book' trains each run alone and to the end: {odd[0]} is for the others, got {given[odd[0]]!r}"
-            )
+        for name, value, default in (
+            ("batch", batch, None),
+            ("conv", conv, None),
+            ("n_threads", n_threads, 0),
+            ("budget", budget, math.inf),
+        ):
+            if value != default:
+                raise ValueError(
+                    f"scale 'book' trains each run alone and to the end: {name} is for the others, got {value!r}"
+                )
         from rrl.experiments.games.study import run
 
         return run(planned, units(scale, "all", **plan), folder=folder, jobs=jobs, device=device, log_every=log_every)

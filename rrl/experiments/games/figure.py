@@ -148,8 +148,8 @@ def own_games(records: list[dict], study: Study) -> dict[str, dict[str, np.ndarr
     Returns
     -------
     dict of str to dict
-        For each digest of a set of states (one a seed) the Q-values, shape (seeds, states, actions), by variant; sets
-        on which not all of the study's runs have answered are left out.
+        For each digest of a set of states (one a seed) the Q-values, shape (runs, states, actions), by variant. Runs
+        whose network was gone when the states came have no answers: sets without two runs of each variant are left out.
     """
     keys = {unit_key(r["unit"]) for r in study.records}
     mine = [r for r in records if unit_key(r["unit"]) in keys or r["unit"].get("run") in keys]
@@ -157,5 +157,5 @@ def own_games(records: list[dict], study: Study) -> dict[str, dict[str, np.ndarr
     return {
         digest: q
         for (_, _, digest), q in found.items()
-        if q.keys() == VARIANTS.keys() and {len(stack) for stack in q.values()} == {len(study.seeds)}
+        if q.keys() == VARIANTS.keys() and min(map(len, q.values())) > 1
     }

@@ -21,7 +21,7 @@ from rrl.pqn.decomposition import reasons
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["costs", "curves", "gathered", "q_values", "reasons_of", "share_of_ties", "summary", "table", "variants_of"]
+__all__ = ["costs", "curves", "gathered", "q_values", "reasons_of", "share_of_ties", "table", "variants_of"]
 
 TRAINED = ("atari", "minatar")
 # All runs of the protocol: the paper's, and the book's.
@@ -227,64 +227,6 @@ def share_of_ties(plain: float, rounded: float, own: float) -> float:
     (0.5, 1.0, nan)
     """
     return (rounded - own) / (rounded - plain) if rounded > plain else float("nan")
-
-
-def summary(row: dict) -> dict[str, str]:
-    """A row of `table` as text; a range is a 95% interval, ± are the paper's 1.96 standard errors over runs.
-
-    Parameters
-    ----------
-    row : dict
-        Of at least two runs.
-
-    Returns
-    -------
-    dict of str to str
-    """
-    few = len(row["seeds"]) < 3
-
-    def ranged(value):
-        if few:
-            return f"{row[value]:z.2f}, one pair"
-        return "{:z.2f} ({:z.2f} to {:z.2f})".format(row[value], *row[f"{value}_interval"])
-
-    def score(value):
-        return "no game ended" if np.isnan(value) else f"{value:,.{0 if row['final'] >= 100 else 2}f}"
-
-    text = {
-        "runs": f"{len(row['seeds'])}",
-        "million steps": " to ".join(dict.fromkeys(f"{s / 1e6:.2g}" for s in row["steps"])),
-        "return": "{} ({} to {})".format(*map(score, (row["final"], *row["final_interval"]))),
-        "the paper's error of the return": f"± {score(row['final_error'])}",
-        "return of greedy games": f"{score(row['greedy'])} ± {score(row['greedy_error'])}",
-        "agreement": ranged("agreement"),
-        "the paper's error of the agreement": "one pair" if few else f"± {1.96 * row['standard_error']:.2f}",
-        "agreement, ties broken at random": ranged("own"),
-        "agreement, one random order for all": ranged("shared"),
-        "part of ties": ranged("ties"),
-        "part of chance": f"{row['chance']:.2f}",
-        "part of the state": ranged("state"),
-        "Fleiss' kappa": _or_none(row["fleiss_kappa"]),
-        "Conger's kappa, ties broken at random": _or_none(_kappa(row["own"], row["chance"])),
-        "choices between tied actions": f"{row['tie_rate']:.2f}",
-        "pairs with one best action each": f"{row['single']:.2f}",
-        "states where all runs have one best action": f"{row['unique']:.3f}",
-        "agreement in those states": _or_none(row["agreement_unique"]),
-        "share of the first action": f"{row['first_action']:.2f}",
-        "most common action's share": f"{row['majority']:.2f}",
-        "agreement with the player": f"{np.mean(row['expert']):.2f}",
-        "median action gap": f"{row['median_gap']:.3g}",
-    }
-    return {name: value.replace("-", "\N{MINUS SIGN}") for name, value in text.items()}
-
-
-def _kappa(agreement, chance):
-    """Agreement beyond chance, of what it could be; NaN where chance is certain."""
-    return (agreement - chance) / (1 - chance) if chance < 1 else float("nan")
-
-
-def _or_none(value):
-    return "not defined" if np.isnan(value) else f"{value:z.2f}"
 
 
 def curves(records: list[dict], window: int = LAST_GAMES) -> list[dict]:

@@ -67,8 +67,8 @@ class Study(NamedTuple):
     noise: float = 0.0
 
 
-def check_plan(known: Iterable[str], games: Any, *, least: int = 1, **counts: Any) -> None:
-    """Refuse games that are no list of `known` ones, each once, and counts that are not None nor at least `least`."""
+def check_plan(known: Iterable[str], games: Any, **counts: Any) -> None:
+    """Refuse games that are no list of `known` ones, each once, and counts that are not None nor at least 1."""
     known = sorted(known)
     if games is not None:
         if isinstance(games, str):
@@ -77,7 +77,7 @@ def check_plan(known: Iterable[str], games: Any, *, least: int = 1, **counts: An
             raise ValueError(f"games must be one of {known}, got {unknown[0]!r}")
         if not games or len(set(games)) < len(games):
             raise ValueError(f"games must name each game once, got {list(games)}")
-    check_integer(least, **{name: value for name, value in counts.items() if value is not None})
+    check_integer(1, **{name: value for name, value in counts.items() if value is not None})
 
 
 def variant_settings(games: Any, game: Any, variant: Any) -> Any:
