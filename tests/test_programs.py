@@ -449,7 +449,7 @@ def awk(n, width=0.05):
 
 def test_the_worked_example_from_an_empty_folder(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    assert rrl("certify", "--rho", 0.2, "--jobs", 2, *awk(20_000)) == 0
+    assert rrl("certify", "--rho", 0.2, "--jobs", 2, "--time-limit", 60, *awk(20_000)) == 0
     out, err = capsys.readouterr()
     lines = out.splitlines()
     assert lines[-3].startswith("replicable: awk -v n=20000 -v data={data_seed} -v shared={shared_seed} -f ")
@@ -460,12 +460,13 @@ def test_the_worked_example_from_an_empty_folder(tmp_path, monkeypatch, capsys):
     content = json.loads((folder / "statement.json").read_text())
     assert content["verdict"] == "replicable" and content["n_pairs"] == len(content["pairs"])
     assert list(content["files_sha256"]) == [str(AWK)] and len(content["pairs"][0]["data_seeds"]) == 2
+    assert content["time_limit_seconds"] == 60
     assert r"\paragraph{Replicability.}" in (folder / "statement.tex").read_text()
     assert rrl("status") == 0
     assert f"{folder.name:<17} {content['n_pairs']} records, in " in capsys.readouterr().out
     # Again, all is on record.
     monkeypatch.setattr(programs.Program, "run", lambda *_: pytest.fail("it ran"))
-    assert rrl("certify", "--rho", 0.2, "--jobs", 2, "--quiet", *awk(20_000)) == 0
+    assert rrl("certify", "--rho", 0.2, "--jobs", 2, "--time-limit", 60, "--quiet", *awk(20_000)) == 0
     lines, n = capsys.readouterr().out.splitlines(), content["n_pairs"]
     assert lines[-3].startswith(f"{n} of {n} pairs are from records of 2") and "--again" in lines[-2]
     assert lines[:-3] + lines[-1:] == out.splitlines()
