@@ -143,6 +143,9 @@ def test_own_games_are_used_when_two_runs_of_each_variant_have_answered():
     few = own_games([r for r in runs + own if r is not lost[0]], study)
     assert len(few["own-0"][first]) == 2
     assert own_games([r for r in runs + own if r not in lost[:2]], study) == {} == own_games(runs, study)
+    # Beside a set with fewer answers, the one with more.
+    less = [{**r, "unit": {**r["unit"], "holdout": "own-1", "block": 1}} for r in own if r is not lost[0]]
+    assert list(own_games(runs + own + less, study)) == ["own-0"]
 
 
 # Repetitions in float32

@@ -149,13 +149,12 @@ def own_games(records: list[dict], study: Study) -> dict[str, dict[str, np.ndarr
     -------
     dict of str to dict
         For each digest of a set of states (one a seed) the Q-values, shape (runs, states, actions), by variant. Runs
-        whose network was gone when the states came have no answers: sets without two runs of each variant are left out.
+        whose network was gone when the states came have no answers: of each variant at least two have answered, and
+        sets on which fewer runs have answered than on others are left out.
     """
     keys = {unit_key(r["unit"]) for r in study.records}
     mine = [r for r in records if unit_key(r["unit"]) in keys or r["unit"].get("run") in keys]
     found = q_values(mine, "own")
-    return {
-        digest: q
-        for (_, _, digest), q in found.items()
-        if q.keys() == VARIANTS.keys() and min(map(len, q.values())) > 1
-    }
+    whole = {digest: q for (_, _, digest), q in found.items() if q.keys() == VARIANTS.keys()}
+    fewest = {digest: min(map(len, q.values())) for digest, q in whole.items()}
+    return {digest: q for digest, q in whole.items() if 1 < fewest[digest] == max(fewest.values())}
