@@ -18,24 +18,31 @@ __all__ = ["digest_outputs", "read_outputs", "top"]
 EXACT = {"BOOL": "?", **{f"{sign}{bits}": f"<{sign.lower()}{bits // 8}" for sign in "IU" for bits in (8, 16, 32, 64)}}
 
 
-class Floats(NamedTuple):
+class Uncompared(NamedTuple):
     """Numbers that are not compared, and their bytes."""
 
     dtype: str
     data: bytes
 
+    @property
+    def reason(self):
+        """Why they are not."""
+        floats = re.match("float|complex|longdouble|B?F[0-9]|C[0-9]", self.dtype)
+        return "and floats differ by the machine" if floats else "which is not compared"
+
 
 def _array(array):
     if array.dtype.kind in "iubUS":
         return array
-    return Floats(str(array.dtype), array.tobytes())
+    return Uncompared(str(array.dtype), array.tobytes())
 
 
 def _numpy(data):
     found = np.load(io.BytesIO(data), allow_pickle=False)
     if isinstance(found, np.ndarray):
         return {"": _array(found)}
-    return _unique((name, _array(found[name])) for name in found.files)
+    # By their members: of arrays "a" and "a.npy" NumPy gives the first for both.
+    return _unique((name, _array(found[f"{name}.npy"])) for name in found.files)
 
 
 def _safetensors(data):
@@ -45,7 +52,7 @@ def _safetensors(data):
     for name, part in header.items():
         values = body[slice(*part["data_offsets"])]
         kind = EXACT.get(part["dtype"])
-        array = np.frombuffer(values, kind).reshape(part["shape"]) if kind else Floats(part["dtype"], values)
+        array = np.frombuffer(values, kind).reshape(part["shape"]) if kind else Uncompared(part["dtype"], values)
         found.append((name, array))
     return _unique(found)
 
@@ -59,7 +66,7 @@ def _leaves(path, value):
         for i, part in enumerate(value):
             yield from _leaves(f"{path}[{i}]", part)
     else:
-        yield path, Floats("float", repr(value).encode()) if isinstance(value, float) else value
+        yield path, Uncompared("float", repr(value).encode()) if isinstance(value, float) else value
 
 
 def _unique(pairs):
@@ -87,7 +94,7 @@ def _parse(name, data):
             return _unique(_leaves("", json.loads(data, object_pairs_hook=_unique)))
         if name.endswith(".safetensors"):
             return _safetensors(data)
-    except (ValueError, KeyError, TypeError, AttributeError, EOFError, OSError, zipfile.BadZipFile) as error:
+    except Exception as error:  # readers of damaged files raise whatever they meet
         raise RunFailed(f"published {name}, which cannot be read ({error}); --bytes compares any file") from error
     return {"": data}
 
@@ -127,10 +134,13 @@ def read_outputs(files, keys=(), as_bytes=False):
     for file, data in files.items():
         for name, value in ({"": data} if as_bytes else _parse(file, data)).items():
             names.append(name or file)
-            (compared if _chosen(name, keys) else beside)[f"{file} {name}".strip()] = value
-            if isinstance(value, Floats) and _chosen(name, keys):
+            shown = f"{file} {name}" if name else file
+            if shown in compared or shown in beside:
+                raise RunFailed(f"published two values that are called {shown}: give the files or entries other names")
+            (compared if _chosen(name, keys) else beside)[shown] = value
+            if isinstance(value, Uncompared) and _chosen(name, keys):
                 raise RunFailed(
-                    f"published {name or 'numbers'} in {file} as {value.dtype}, and floats differ by the machine: "
+                    f"published {name or 'numbers'} in {file} as {value.dtype}, {value.reason}: "
                     "publish integer codes and choose them by --key, or compare files bit by bit by --bytes"
                 )
     missing = [key for key in keys if not any(_chosen(name, [key]) for name in names)]

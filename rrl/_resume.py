@@ -6,9 +6,17 @@ import functools
 import hashlib
 import inspect
 import os
+import sys
+import threading
 import types
+from pathlib import Path
 
 __all__ = ["Records", "identity"]
+
+
+LOCKS = (type(threading.Lock()), type(threading.RLock()))
+#: Of a class attribute these count by their value; others may change while it runs, or cannot be pickled.
+DATA = (bool, int, float, str, bytes, tuple, list, dict, type(None))
 
 
 def _source(item):
@@ -19,8 +27,16 @@ def _source(item):
 
 
 def _compiled(code):
-    inner = [_compiled(part) if isinstance(part, types.CodeType) else repr(part) for part in code.co_consts]
-    return [code.co_code.hex(), code.co_names, inner]
+    return [code.co_code.hex(), code.co_names, code.co_varnames, code.co_flags, [*map(_constant, code.co_consts)]]
+
+
+def _constant(value):
+    if isinstance(value, types.CodeType):
+        return _compiled(value)
+    if isinstance(value, tuple):
+        return [*map(_constant, value)]
+    # The order of a set of texts is another one in every process.
+    return sorted(map(repr, value)) if isinstance(value, frozenset) else repr(value)
 
 
 def _names(code):
@@ -29,28 +45,32 @@ def _names(code):
     return set(code.co_names).union(*inner)
 
 
+def _home(function):
+    """The module whose parts are taken apart: where the code stands, unless that is an installed module's wrapper."""
+    place = function.__globals__.get("__name__")
+    if place in (None, function.__module__):
+        return function.__module__
+    file = getattr(sys.modules.get(place), "__file__", None) or ""
+    installed = place.partition(".")[0] in sys.stdlib_module_names or {"site-packages", "dist-packages"} & {
+        *Path(file).parts
+    }
+    return function.__module__ if installed else place
+
+
 def _of_its_module(function, seen):
     """The values that a function's names have in its module; what comes from elsewhere counts by its name."""
-    found = []
-    if function.__globals__.get("__name__") != function.__module__:  # made by a decorator of another module
+    found, home = [], _home(function)
+    if function.__globals__.get("__name__") not in (None, home):
         return found
     for name in sorted(_names(function.__code__) & function.__globals__.keys()):
         value = function.__globals__[name]
         module = getattr(value, "__module__", None)
-        elsewhere = isinstance(value, type | types.FunctionType) and module != function.__module__
+        elsewhere = isinstance(value, type | types.FunctionType) and module != home
         try:
-            found.append(
-                [name, [module, value.__qualname__] if elsewhere else _parts(value, seen, function.__module__)]
-            )
+            found.append([name, [module, value.__qualname__] if elsewhere else _parts(value, seen, home)])
         except Exception as error:
             raise TypeError(f"{name} of its module: {error}") from error
     return found
-
-
-def _plain_function(item):
-    """The function of a method, static or not, or of a property; None of anything else."""
-    item = getattr(item, "fget", getattr(item, "__func__", item))
-    return item if isinstance(item, types.FunctionType) else None
 
 
 def _again(item, seen):
@@ -61,14 +81,39 @@ def _again(item, seen):
     return None
 
 
+def _functions(part):
+    """The functions of a part of a class: of a method, static or not, cached or not, or of a property."""
+    if isinstance(part, types.FunctionType):
+        return [part]
+    inner = (getattr(part, name, None) for name in ("__func__", "__wrapped__", "func", "fget", "fset", "fdel"))
+    return [function for function in inner if isinstance(function, types.FunctionType)]
+
+
 def _class_parts(item, seen):
-    """A class: its source, and of its own module its bases and its methods."""
+    """A class: its source, and of its own module its bases, its methods, the classes within it and its plain data."""
     if again := _again(item, seen):
         return again
-    methods = [function for part in vars(item).values() if (function := _plain_function(part))]
-    used = [_parts(function, seen) for function in methods if function.__module__ == item.__module__]
+    found = []
+    for name, part in vars(item).items():
+        try:
+            found += [_parts(function, seen) for function in _functions(part) if function.__module__ == item.__module__]
+            if isinstance(part, type) and part.__module__ == item.__module__:
+                found.append(_class_parts(part, seen))
+            elif isinstance(part, DATA) and not name.startswith("__"):
+                found.append([name, _parts(part, seen, item.__module__)])
+        except Exception as error:
+            raise TypeError(f"{name} of {item.__qualname__}: {error}") from error
     bases = [_class_parts(base, seen) for base in item.__bases__ if base.__module__ == item.__module__]
-    return ["class", item.__qualname__, _source(item), bases, used]
+    return ["class", item.__qualname__, _source(item), bases, found]
+
+
+def _closed(function):
+    """What a function closes over; a cell may be empty still."""
+    for cell in function.__closure__ or ():
+        try:
+            yield cell.cell_contents
+        except ValueError:
+            yield "empty"
 
 
 def _parts(item, seen, home=None):
@@ -80,17 +125,23 @@ def _parts(item, seen, home=None):
     if isinstance(item, functools.partial):
         return ["partial", *(_parts(part, seen, home) for part in (item.func, item.args, item.keywords))]
     if isinstance(item, types.MethodType):
-        home = item.__func__.__module__
+        home = _home(item.__func__)
         return ["method", _parts(item.__func__, seen, home), _parts(item.__self__, seen, home)]
     if isinstance(item, types.FunctionType):
         if again := _again(item, seen):
             return again
-        home = item.__module__
-        closed = [cell.cell_contents for cell in item.__closure__ or ()]
-        held = (_parts(part, seen, home) for part in (item.__defaults__, item.__kwdefaults__, closed))
+        home = _home(item)
+        held = [_parts(part, seen, home) for part in (item.__defaults__, item.__kwdefaults__, [*_closed(item)])]
         return ["function", _source(item), *held, _of_its_module(item, seen)]
-    if isinstance(item, types.ModuleType | types.BuiltinFunctionType):
+    if isinstance(item, functools._lru_cache_wrapper):
+        return ["cached", _parts(item.__wrapped__, seen, home)]
+    if isinstance(item, types.ModuleType):
         return ["name", item.__name__]
+    if isinstance(item, types.BuiltinFunctionType):
+        of = item.__self__
+        return ["name", item.__name__, None if isinstance(of, types.ModuleType) else _parts(of, seen, home)]
+    if isinstance(item, LOCKS):
+        return ["name", type(item).__qualname__]
     if isinstance(item, type):
         return _class_parts(item, seen) if item.__module__ == home else ["class", item.__qualname__, _source(item)]
     if isinstance(item, list | tuple):
@@ -105,7 +156,10 @@ def _parts(item, seen, home=None):
         source = _class_parts(type(item), seen)
     else:
         source = [_source(type(item)), _parts(call, seen, home)] if called else []
-    return [source, joblib.hash(item)]
+    # Pickles know the functions that it holds by their names alone.
+    state = getattr(item, "__dict__", {}).values()
+    held = [_parts(part, seen, home) for part in state if isinstance(part, types.FunctionType | functools.partial)]
+    return [source, held, joblib.hash(item)]
 
 
 def identity(item):
@@ -119,14 +173,14 @@ def identity(item):
         If it holds something that cannot be told from others.
     """
     try:
-        parts = _parts(item, {})
+        parts = repr(_parts(item, {}))
     except Exception as error:
         raise ValueError(
             f"store= must know {item!r} again, and it holds something that cannot be pickled ({error}): "
             "pass a function that makes such things when it runs, or no store"
         ) from error
     name = getattr(item, "__qualname__", None) or type(item).__qualname__
-    return {"name": name, "sha256": hashlib.sha256(repr(parts).encode()).hexdigest()}
+    return {"name": name, "sha256": hashlib.sha256(parts.encode()).hexdigest()}
 
 
 class Records:

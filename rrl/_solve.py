@@ -16,9 +16,6 @@ if TYPE_CHECKING:
 #: A d x d Gram whose reciprocal condition number is below d times this is singular but for rounding error.
 CONDITION_NOISE = 32 * np.finfo(float).eps
 
-#: Relative error of a Gram matrix that was summed in float32.
-SINGLE = 1e-6
-
 #: Rounding error of the weights, as a share of the bin width, from which on a warning says so.
 LOOSE = 1e-3
 
@@ -33,7 +30,7 @@ def solve_ridge(gram: Any, moment: Any, penalty: Any) -> Any:
     check_finite("moment", moment)
     if moment.ndim not in (1, 2) or len(moment) != len(gram):
         raise ValueError(f"moment must have {len(gram)} rows as gram has, got shape {moment.shape}")
-    if not np.abs(gram - gram.T).max(initial=0) <= SINGLE * np.abs(gram).max(initial=0):
+    if not np.abs(gram - gram.T).max(initial=0) <= 1e-6 * np.abs(gram).max(initial=0):
         raise ValueError("gram must be symmetric")
     with np.errstate(over="ignore"):
         system = gram + np.asarray(penalty, dtype=np.float64) * np.eye(len(gram))
@@ -69,9 +66,10 @@ def _least_norm(system, moment, penalty, cut, reciprocal):
     scale = np.sqrt(np.where(diagonal > 0, diagonal, 1))
     values, vectors = linalg.eigh(system / scale / scale[:, None])
     largest = max(values[-1], 0.0) or 1.0
-    if values[0] < -SINGLE * largest or (diagonal < 0).any():
+    if values[0] < -1e-9 * largest or (diagonal < 0).any():
         raise ValueError(
-            f"gram + penalty I must be positive semidefinite, got an eigenvalue {values[0]:.3g} of its scaled self"
+            f"gram + penalty I must be positive semidefinite, got an eigenvalue {values[0]:.3g} of its scaled self "
+            "(sums in float32 can leave such ones: sum in float64)"
         )
     kept = values > cut * largest
     labels = (moment.T / scale).T

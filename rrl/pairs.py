@@ -210,7 +210,7 @@ def _attempted(run: Any, seed: Any, index: Any, crash: Any, home: Any) -> Any:
         return run_pair(run, seed, index, crash)
     except Exception as error:
         if os.getpid() != home:  # where it was raised is lost on the way
-            error.add_note(f"in a worker: {traceback.format_exc()}")
+            error.add_note("in a worker:\n" + "".join(traceback.format_tb(error.__traceback__)))
         return error
 
 

@@ -125,6 +125,10 @@ def test_safetensors_is_read_as_its_own_package_writes_it():
         ({"o.json": b'{"w": {"b": 1, "b": 2}}'}, "two of its entries are called b"),
         ({"o.npz": twice("a.npy")}, "two of its entries are called a"),
         ({"o.safetensors": safetensors(f'{{"a": {ENTRY}, "a": {ENTRY}}}')}, "two of its entries are called a"),
+        ({"o.json": b'{"codes": 1, "codes ": 2}', "o.json codes": b"3"}, "two values that are called o.json codes"),
+        ({"o.npz": npz(a=np.array(["2026-11-29"], "M8[D]"))}, "published a in o.npz as datetime64[D], which is not"),
+        ({"o.json": b"[" * 100_000}, "published o.json, which cannot be read"),
+        ({"o.npz": npz(a=np.zeros(999, int))[:-600] + bytes(600)}, "published o.npz, which cannot be read"),
         ({"o.npz": b"no archive"}, "published o.npz, which cannot be read"),
         ({"o.npz": npz(a=np.array([{}], object))}, "published o.npz, which cannot be read"),
         ({"o.safetensors": b"\xff" * 9}, "published o.safetensors, which cannot be read"),
@@ -135,6 +139,16 @@ def test_what_cannot_be_compared_is_named(files, words):
     with pytest.raises(RunFailed) as failed:
         read_outputs(files)
     assert words in str(failed.value)
+
+
+def test_names_that_look_alike_are_two():
+    compared, _ = read_outputs({"o.json": b'{"codes": 1, "codes ": 2}'})
+    assert compared == {"o.json codes": 1, "o.json codes ": 2}
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for number, name in enumerate(("a.npy", "a.npy.npy")):
+            archive.writestr(name, npy(np.array(number)))
+    assert read_outputs({"o.npz": file.getvalue()})[0] == {"o.npz a": 0, "o.npz a.npy": 1}
 
 
 def test_keys_choose_and_the_rest_is_kept_beside():

@@ -4,9 +4,10 @@ import functools
 import importlib
 import json
 import linecache
+import os
 import subprocess
 import sys
-import threading
+import types
 import warnings
 from pathlib import Path
 
@@ -412,6 +413,124 @@ def test_decorators_bases_and_what_methods_use_are_parts_of_a_function(name, cou
     monkeypatch.delitem(sys.modules, "edited_study")
 
 
+EDITS = {
+    "a cached helper": """
+@functools.cache
+def helper(): return {k}
+def run(s, rng): return helper()
+""",
+    "a cached property": """
+def helper(): return {k}
+class Learner:
+    @functools.cached_property
+    def x(self): return helper()
+def run(s, rng): return Learner().x
+""",
+    "a setter": """
+def helper(): return {k}
+class Learner:
+    @property
+    def x(self): return self._x
+    @x.setter
+    def x(self, value): self._x = helper()
+def run(s, rng): return Learner().x
+""",
+    "a class within a class": """
+def helper(): return {k}
+class Learner:
+    class Part:
+        def x(self): return helper()
+def run(s, rng): return Learner.Part().x()
+""",
+    "a class attribute": """
+RATE = {k}
+class Learner:
+    rate = RATE
+def run(s, rng): return Learner.rate
+""",
+    "a function that an instance holds": """
+def helper(): return {k}
+class Run:
+    def __init__(self, part): self.part = part
+    def __call__(self, s, rng): return self.part()
+run = Run(helper)
+""",
+    "a function that NumPy holds": """
+def helper(x): return {k} * x
+each = np.vectorize(helper)
+def run(s, rng): return each(1)
+""",
+    "a method of a dict": """
+look = {{"a": {k}}}.get
+def run(s, rng): return look("a")
+""",
+    "a wrapper of another module's function": """
+def factor(): return {k}
+def scaled(function):
+    @functools.wraps(function)
+    def inner(s, rng): return factor() * function(s, rng)
+    return inner
+run = scaled(np.add)
+""",
+    "the order of names": """
+run = functools.partial((lambda s, rng, *, a, b: 10 * a + b) if {k} == 1 else (lambda s, rng, *, b, a: 10 * a + b))
+""",
+}
+
+
+@pytest.mark.parametrize("kind", EDITS)
+def test_an_edit_of_what_a_function_uses_makes_another_function(kind, monkeypatch):
+    names = []
+    for k in (1, 2, 1):
+        monkeypatch.setitem(sys.modules, "study", module := types.ModuleType("study"))
+        exec("import functools\nimport numpy as np\n" + EDITS[kind].format(k=k), vars(module))
+        names.append(identity(module.run)["sha256"])
+    assert names[0] == names[2] != names[1]
+
+
+def test_what_an_installed_module_wraps_is_known_by_the_function_and_not_by_its_wrapper():
+    """Its internals hold locks and caches; a lock of one's own says nothing either."""
+    code = """
+import contextlib, threading
+LOCK = threading.Lock()
+@contextlib.contextmanager
+def helper(): yield {k}
+def synchronized(method):
+    lock = threading.RLock()
+    def inner(self):
+        with lock: return method(self)
+    return inner
+class Learner:
+    @synchronized
+    def x(self): return 1
+def run(s, rng):
+    with LOCK, helper() as x: return x + Learner().x()
+"""
+    names = []
+    for k in (1, 2, 1):
+        module = {"__name__": "study"}
+        exec(code.format(k=k), module)
+        names.append(identity(module["run"])["sha256"])
+    assert names[0] == names[2] != names[1]
+
+
+def test_a_function_has_one_name_in_every_process():
+    code = (
+        "from rrl._resume import identity\n"
+        "print(identity(lambda s, rng: s in {'a', 'b', 'c', 'dd', ('e', frozenset('xyz'))})['sha256'])"
+    )
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env=os.environ | {"PYTHONHASHSEED": f"{seed}"},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in range(3)
+    }
+    assert len(found) == 1
+
+
 def test_functions_that_all_call_each_other_are_read_once_each(monkeypatch):
     names = [f"part_{n}" for n in range(25)]
     body = "".join(f"def {name}(s, rng): return s or [{', '.join(names)}]\n" for name in names)
@@ -428,9 +547,9 @@ def test_a_function_that_holds_what_cannot_be_known_again_is_refused_before_it_r
     lines = open(__file__)
     with lines, pytest.raises(ValueError, match=r"store= must know .* cannot be pickled"):
         estimate_replicability(lambda s, rng: lines and pytest.fail("it ran"), n_pairs=1, seed=0, store=tmp_path)
-    module = {"__name__": "study", "LOCK": threading.Lock()}
-    exec("def run(shared_seed, rng):\n    with LOCK:\n        return 1", module)
-    with pytest.raises(ValueError, match=r"cannot be pickled \(LOCK of its module: .*make"):
+    module = {"__name__": "study", "LINES": lines}
+    exec("def run(shared_seed, rng):\n    return len(LINES.read())", module)
+    with pytest.raises(ValueError, match=r"cannot be pickled \(LINES of its module: .*make"):
         estimate_replicability(module["run"], n_pairs=1, seed=0, store=tmp_path)
     with pytest.raises(TypeError, match="store must be a folder or a RunStore, got 3"):
         certify_replicability(coin, rho=0.1, seed=0, store=3)

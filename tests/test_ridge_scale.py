@@ -216,13 +216,16 @@ def test_what_is_no_gram_matrix_is_refused():
         ridge_weights([[-1.0]], [1.0], 0.5)
 
 
-def test_gram_matrices_that_were_summed_in_float32_are_taken():
-    """Of columns that repeat each other, rounding in float32 leaves eigenvalues of about -1e-7."""
-    rng = np.random.default_rng(0)
-    for _ in range(20):
-        X = np.repeat(rng.normal(size=(500, 3)), 2, axis=1).astype(np.float32)
-        gram, moment = X.T @ X, X.T @ X[:, 0]
-        assert ridge_weights(gram, moment, 0.0) @ X[:2].T == pytest.approx(X[:2, 0], abs=1e-3)
+def test_a_gram_matrix_that_float32_sums_made_indefinite_is_refused_and_told_why():
+    """Of a column that is the sum of others; what float32 leaves of its eigenvalue would decide the weights."""
+    X = np.random.default_rng(1).normal(size=(500, 4)).astype(np.float32)
+    X = np.column_stack([X, X.sum(1)])
+    gram = X.T @ X
+    assert -1e-6 < np.linalg.eigvalsh(gram.astype(float))[0] / 500 < -1e-9
+    with pytest.raises(ValueError, match=r"positive semidefinite.*sum in float64"):
+        ridge_weights(gram, X.T @ X[:, 0], 0.0)
+    X = X.astype(float)
+    assert ridge_weights(X.T @ X, X.T @ X[:, 0], 0.0) == pytest.approx([0.8, -0.2, -0.2, -0.2, 0.2], abs=1e-5)
 
 
 def test_a_fit_that_ends_in_a_warning_that_is_an_error_changes_nothing():

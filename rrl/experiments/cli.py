@@ -140,7 +140,7 @@ def _run(args):
     else:
         options |= {"study": args.study, "log_every": args.log}
     with contextlib.ExitStack() as stack:
-        if args.dask:
+        if args.dask is not None:
             options["executor"] = stack.enter_context(_dask(args))
         records = _module(args.experiment).main(_scale(args.experiment, args.scale), **options)
     if args.experiment == "cartpole" and args.study == "figure":
@@ -163,7 +163,7 @@ def _run_own(args):
     print(f"{study.name}: {done} of {len(units)} records are there{more}", flush=True)
     options: dict = {"jobs": args.jobs or usable_cores()}
     with contextlib.ExitStack() as stack:
-        if args.dask:
+        if args.dask is not None:
             options["executor"] = stack.enter_context(_dask(args))
         try:
             records = run_study(study, store, units, **options)
@@ -178,6 +178,8 @@ def _run_own(args):
 @contextlib.contextmanager
 def _dask(args):
     """An executor of the cluster; its loss is an error of the connection."""
+    if not args.dask:
+        raise ValueError("--dask must be the address of a scheduler, got ''")
     try:
         from dask.distributed import Client, KilledWorker
     except ImportError:

@@ -192,7 +192,7 @@ def test_the_recipe_for_slurm_fits_dask_jobqueue(monkeypatch, tmp_path):
     assert args.experiment == "cartpole" and args.dask.startswith("tcp://") and args.folder.is_absolute()
 
 
-def test_every_option_is_used_or_refused():
+def test_what_an_option_is_for_is_a_table():
     """What `rrl run` takes is for every experiment, or stands in the table of what it is for, with its default."""
     everywhere = {"traceback", "command", "experiment", "jobs", "resume", "folder", "do"}
     for experiment in (*cli.EXPERIMENTS, "my_study.py"):

@@ -150,7 +150,7 @@ def own_games(records: list[dict], study: Study) -> dict[str, dict[str, np.ndarr
     dict of str to dict
         For each digest of a set of states (one a seed) the Q-values, shape (runs, states, actions), by variant. Runs
         whose network was gone when the states came have no answers: of each variant at least two have answered, and
-        sets on which fewer runs have answered than on others are left out.
+        a set stays out where the variant with fewest has fewer than on another set.
     """
     keys = {unit_key(r["unit"]) for r in study.records}
     mine = [r for r in records if unit_key(r["unit"]) in keys or r["unit"].get("run") in keys]
