@@ -20,7 +20,6 @@ __all__ = [
     "agreement_by_gap",
     "agreement_report",
     "best_actions",
-    "beyond_chance",
     "bootstrap_interval",
     "rounded_actions",
     "tied",
