@@ -27,14 +27,14 @@ class Uncompared(NamedTuple):
     @property
     def reason(self):
         """Why they are not."""
-        floats = re.match("float|complex|longdouble|B?F[0-9]|C[0-9]", self.dtype)
+        floats = re.match("float|complex|B?F[0-9]|C[0-9]", self.dtype)
         return "and floats differ by the machine" if floats else "which is not compared"
 
 
 def _array(array):
     if array.dtype.kind in "iubUS":
         return array
-    return Uncompared(str(array.dtype), array.tobytes())
+    return Uncompared(array.dtype.name, array.tobytes())
 
 
 def _numpy(data):

@@ -13,9 +13,9 @@ from pathlib import Path
 
 __all__ = ["Records", "identity"]
 
-
+#: Of these one is as good as another.
 LOCKS = (type(threading.Lock()), type(threading.RLock()))
-#: Of a class attribute these count by their value; others may change while it runs, or cannot be pickled.
+#: Attributes of a class that count by their value; others count by the line that makes them.
 DATA = (bool, int, float, str, bytes, tuple, list, dict, type(None))
 
 

@@ -126,6 +126,7 @@ def test_safetensors_is_read_as_its_own_package_writes_it():
         ({"o.npz": twice("a.npy")}, "two of its entries are called a"),
         ({"o.safetensors": safetensors(f'{{"a": {ENTRY}, "a": {ENTRY}}}')}, "two of its entries are called a"),
         ({"o.json": b'{"codes": 1, "codes ": 2}', "o.json codes": b"3"}, "two values that are called o.json codes"),
+        ({"o.npz": npz(a=np.ones(2, ">f4"))}, "published a in o.npz as float32, and floats differ by the machine"),
         ({"o.npz": npz(a=np.array(["2026-11-29"], "M8[D]"))}, "published a in o.npz as datetime64[D], which is not"),
         ({"o.json": b"[" * 100_000}, "published o.json, which cannot be read"),
         ({"o.npz": npz(a=np.zeros(999, int))[:-600] + bytes(600)}, "published o.npz, which cannot be read"),

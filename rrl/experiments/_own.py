@@ -23,7 +23,7 @@ from ._versions import source_of
 from .provenance import folder_commit
 from .records import canonical, record_text
 
-__all__ = ["Study", "parse_setting", "plan", "print_results", "run_study"]
+__all__ = ["Study", "parse_setting", "plan", "print_results", "print_table", "run_study"]
 
 #: What a unit says beside its settings.
 KEPT = ("experiment", "source", "pair", "measurement_seed")
@@ -271,7 +271,7 @@ def missing_pairs(records, planned=None):
 def print_results(study, records, planned=None):
     """A table of what came out: one row a setting."""
     if not study.in_pairs:
-        _print_table([_settings(record["unit"]) | _scalars(record["result"]) for record in records])
+        print_table([_settings(record["unit"]) | _scalars(record["result"]) for record in records])
         return
     groups, rows, notes = {}, [], []
     for record in records:
@@ -284,7 +284,7 @@ def print_results(study, records, planned=None):
         rows.append(setting | {"pairs": found["n_pairs"], "differ": found["n_disagree"]} | shown)
         notes += [f"note: at {setting}, {note}" for note in notes_of(pairs)]
     notes += [f"note: {words}" for words in missing_pairs(records, planned)]
-    _print_table(rows)
+    print_table(rows)
     print(*map(plain, notes), sep="\n", end="\n" if notes else "")
 
 
@@ -303,7 +303,8 @@ def _scalars(result):
     return {k: v for k, v in result.items() if v is None or isinstance(v, bool | int | float | str)}
 
 
-def _print_table(rows):
+def print_table(rows):
+    """Print rows that are dicts, a column a name."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     cells = [names] + [[_cell(row.get(name)) for name in names] for row in rows]
     widths = [max(len(plain(row[i])) for row in cells) for i in range(len(names))]

@@ -7,7 +7,7 @@ import contextlib
 import os
 import sys
 import traceback
-from concurrent.futures import BrokenExecutor, CancelledError
+from concurrent.futures import BrokenExecutor
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,10 +16,10 @@ from .. import __version__
 from .._extras import missing
 from . import _certify, _export, _show
 from ._listing import plain
-from ._own import Study, parse_setting, plan, print_results, run_study
+from ._own import Study, parse_setting, plan, print_results, print_table, run_study
 from .records import is_record_name, unit_key
 from .store import RunStore
-from .workers import keep_freed_memory, usable_cores
+from .workers import dask_executor, keep_freed_memory, usable_cores
 
 if TYPE_CHECKING:
     from typing import Any
@@ -141,10 +141,12 @@ def _run(args):
         options |= {"study": args.study, "log_every": args.log}
     with contextlib.ExitStack() as stack:
         if args.dask is not None:
-            options["executor"] = stack.enter_context(_dask(args))
+            options["executor"] = stack.enter_context(dask_executor(args.dask))
         records = _module(args.experiment).main(_scale(args.experiment, args.scale), **options)
     if args.experiment == "cartpole" and args.study == "figure":
-        _print_table(records)
+        from .cartpole.results import gather, table
+
+        print_table(table(gather(records)))
     print(f"Records: {folder}")
 
 
@@ -164,7 +166,7 @@ def _run_own(args):
     options: dict = {"jobs": args.jobs or usable_cores()}
     with contextlib.ExitStack() as stack:
         if args.dask is not None:
-            options["executor"] = stack.enter_context(_dask(args))
+            options["executor"] = stack.enter_context(dask_executor(args.dask))
         try:
             records = run_study(study, store, units, **options)
         except BaseException:
@@ -173,34 +175,6 @@ def _run_own(args):
             raise
     print_results(study, records)
     print(f"Records: {plain(store.folder)}")
-
-
-@contextlib.contextmanager
-def _dask(args):
-    """An executor of the cluster; its loss is an error of the connection."""
-    if not args.dask:
-        raise ValueError("--dask must be the address of a scheduler, got ''")
-    try:
-        from dask.distributed import Client, KilledWorker
-    except ImportError:
-        raise missing("cluster", "--dask needs dask") from None
-    with Client(args.dask) as client:
-        try:
-            yield client.get_executor()
-        except (CancelledError, KilledWorker) as error:
-            raise ConnectionError(
-                f"the Dask cluster at {args.dask} lost its scheduler or too many workers; "
-                "what is done is kept, and the same command goes on from there"
-            ) from error
-
-
-def _print_table(records):
-    from .cartpole.results import gather, table
-
-    rows = table(gather(records))
-    print(" ".join(f"{name:>23}" for name in rows[0]))
-    for row in rows:
-        print(" ".join(f"{'-' if value is None else format(value, '.4g'):>23}" for value in row.values()))
 
 
 def _status(args):

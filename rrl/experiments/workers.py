@@ -8,12 +8,23 @@ import multiprocessing
 import os
 import signal
 import threading
+from concurrent.futures import CancelledError
 from typing import TYPE_CHECKING
+
+from .._extras import missing
 
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["end_with_parent", "end_workers", "keep_freed_memory", "portable", "start_worker", "usable_cores"]
+__all__ = [
+    "dask_executor",
+    "end_with_parent",
+    "end_workers",
+    "keep_freed_memory",
+    "portable",
+    "start_worker",
+    "usable_cores",
+]
 
 
 def usable_cores() -> Any:
@@ -21,6 +32,33 @@ def usable_cores() -> Any:
     from joblib import cpu_count
 
     return cpu_count()
+
+
+@contextlib.contextmanager
+def dask_executor(address: Any) -> Any:
+    """An executor of the Dask cluster at an address; its loss is an error of the connection.
+
+    Raises
+    ------
+    ValueError
+        If there is no address.
+    ConnectionError
+        If the cluster is lost within.
+    """
+    if not address:  # Dask would start a cluster of its own
+        raise ValueError(f"--dask must be the address of a scheduler, got {address!r}")
+    try:
+        from dask.distributed import Client, KilledWorker
+    except ImportError:
+        raise missing("cluster", "--dask needs dask") from None
+    with Client(address) as client:
+        try:
+            yield client.get_executor()
+        except (CancelledError, KilledWorker) as error:
+            raise ConnectionError(
+                f"the Dask cluster at {address} lost its scheduler or too many workers; "
+                "what is done is kept, and the same command goes on from there"
+            ) from error
 
 
 def portable(function: Any) -> Any:

@@ -147,6 +147,8 @@ def test_a_missing_package_is_not_taken_for_a_missing_experiment(monkeypatch, tm
 def test_dask_is_refused_for_atari_and_named_where_missing(tiny, tmp_path, monkeypatch, capsys):
     assert rrl("run", "atari", "--dask", "tcp://nowhere:1", "--folder", tmp_path) == 1
     assert "--dask is for cartpole, minatar and studies of your own, got 'tcp" in capsys.readouterr().err
+    assert rrl(*RUN, "--folder", tmp_path, "--dask", "") == 1
+    assert "--dask must be the address of a scheduler, got ''" in capsys.readouterr().err
     monkeypatch.setitem(sys.modules, "dask.distributed", None)
     assert rrl(*RUN, "--folder", tmp_path, "--dask", "tcp://nowhere:1") == 1
     assert ".[cluster]" in capsys.readouterr().err
