@@ -20,7 +20,7 @@ import pytest
 import store_worker
 
 from rrl import _files
-from rrl.experiments import cli
+from rrl.experiments import cli, workers
 from rrl.experiments import store as module
 from rrl.experiments.records import is_record_name, record_text
 from rrl.experiments.store import RunStore, unit_key
@@ -499,11 +499,10 @@ def test_a_lost_dask_scheduler_is_told_and_the_rerun_goes_on(tmp_path):
         while not file.exists() and time.monotonic() - began < 60:
             time.sleep(0.05)
         address = json.loads(file.read_text())["address"]
-        args = cli._parser().parse_args(["run", "cartpole", "--dask", address])
         threading.Thread(target=kill_after_two, daemon=True).start()
         with (
             pytest.raises(ConnectionError, match=r"lost its scheduler .* goes on from there"),
-            cli._dask(args) as executor,
+            workers.dask_executor(address) as executor,
         ):
             RunStore(folder).run(units, store_worker.slow, executor=executor, progress=False)
     finally:
