@@ -37,8 +37,16 @@ def check_finite(name: Any, a: Any) -> None:
         raise ValueError(f"{name} holds {a[index]} at index {index}; every entry must be finite (no NaN, no infinity)")
 
 
+def check_unmasked(name: Any, a: Any) -> None:
+    """Refuse masked entries: as a plain array, what stands under the mask would count."""
+    if np.ma.is_masked(a):
+        told = f"{np.ma.count_masked(a)} of {a.size}"
+        raise ValueError(f"{name} has masked entries ({told}): drop them, or fill them in by a.filled(value)")
+
+
 def as_float64(name: Any, a: Any) -> NDArray[np.float64]:
-    """Convert real data to float64; complex, text and objects that are no numbers are refused."""
+    """Convert real data to float64; complex, text, masked entries and objects that are no numbers are refused."""
+    check_unmasked(name, a)
     try:
         array = np.asarray(a)
     except ValueError as error:
@@ -132,6 +140,7 @@ def check_index(size: Any, **values) -> None:
 
 def check_integers(name: Any, values: Any, n: Any, below: Any) -> NDArray[np.int64]:
     """Return `values` as an array of shape (n,) of integers in 0, ..., below - 1; anything else is refused."""
+    check_unmasked(name, values)
     values = np.asarray(values)
     if values.shape != (n,) or values.dtype.kind not in "iu":
         raise ValueError(f"{name} must be {n} integers, got {values!r}")
@@ -149,6 +158,7 @@ def check_fraction(**symbols) -> None:
 
 def as_flags(name: Any, flags: Any) -> NDArray[np.bool_]:
     """Convert booleans, or numbers 0 and 1, to a bool array; text, NaN and .5 are refused: each would count as true."""
+    check_unmasked(name, flags)
     try:
         array = np.asarray(flags)
     except ValueError as error:
@@ -165,7 +175,8 @@ def as_flags(name: Any, flags: Any) -> NDArray[np.bool_]:
 
 
 def check_numbers(name: Any, a: Any) -> None:
-    """Refuse dates and times, which NumPy turns into floats, a missing one included."""
+    """Refuse masked entries, and dates and times, which NumPy turns into floats, a missing one included."""
+    check_unmasked(name, a)
     kinds = a.dtypes if hasattr(a, "dtypes") and hasattr(a, "columns") else [getattr(a, "dtype", None)]
     for kind in kinds:
         if getattr(kind, "kind", "") in ("M", "m"):

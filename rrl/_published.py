@@ -20,6 +20,8 @@ def as_array(codes):
     if isinstance(codes, dict):
         names = ", ".join(map(repr, codes))
         raise TypeError(f"{NEVER} a dict with the keys {names:.60}: return its arrays as a list, in a fixed order")
+    if np.ma.is_masked(codes):
+        raise TypeError(f"{NEVER} an array with masked entries: return the entries that count, or codes.filled(value)")
     try:
         array = np.asarray(codes)
     except (ValueError, TypeError, RuntimeError) as error:

@@ -10,7 +10,7 @@ from scipy.special import ndtri
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ._checks import as_float64, check_positive, check_shared
+from ._checks import as_float64, check_numbers, check_positive, check_shared
 from ._estimators import unchanged_on_error
 from .randomness import shared_uniform
 
@@ -120,6 +120,7 @@ class RandomFourierFeatures(TransformerMixin, BaseEstimator):
             raise ValueError(f"n_features must be an even integer >= 2, got {self.n_features!r}")
         check_positive(length_scale=self.length_scale)
         check_shared(self.shared_seed, self.key)
+        check_numbers("X", X)
         with unchanged_on_error(self):
             return self._draw(as_float64("X", validate_data(self, X)))
 
@@ -154,6 +155,7 @@ class RandomFourierFeatures(TransformerMixin, BaseEstimator):
             Rows of norm 1.
         """
         check_is_fitted(self, "frequencies_")
+        check_numbers("X", X)
         try:
             X = np.asarray(validate_data(self, X, reset=False, dtype=np.float64))
         except OverflowError as error:

@@ -261,6 +261,7 @@ class ReplicableRidge(RegressorMixin, BaseEstimator):
             X @ coef_ + intercept_.
         """
         check_is_fitted(self)
+        check_numbers("X", X)
         X = validate_data(self, X, reset=False)
         return np.concatenate([block @ self.coef_ for _, block in row_blocks(X)]) + self.intercept_
 

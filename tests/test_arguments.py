@@ -356,6 +356,19 @@ def test_anything_works_or_is_refused_by_name(name):
     assert not unclear, "\n".join(unclear)
 
 
+@pytest.mark.parametrize("name", sorted(CALLS.keys() - {"policy_actions"}))  # its states are the policies' own
+def test_masked_entries_are_refused(name):
+    """As a plain array, an entry under the mask would count; a mask of no entry is none."""
+    function, given = CALLS[name]
+    for argument, value in given.items():
+        if isinstance(value, np.ndarray) or (isinstance(value, list) and isinstance(value[0], (int, float, list))):
+            whole = np.ma.masked_array(value, mask=False)
+            assert attempt(function, {**given, argument: whole}) is None
+            whole[..., -1] = np.ma.masked
+            told = str(attempt(function, {**given, argument: whole}))
+            assert f"{argument} has masked entries" in told or "an array with masked entries" in told, (argument, told)
+
+
 def test_every_public_function_is_called_here():
     functions = {f"theory.{name}" for name in theory.__all__ if inspect.isfunction(getattr(theory, name))}
     functions |= {name for name in rrl.__all__ if inspect.isfunction(getattr(rrl, name))}

@@ -99,6 +99,7 @@ class Tensor:
         (10**30, "got int"),
         (np.array(["2020"], "M8[D]"), "got dtype datetime64[D]"),
         (1j, "got dtype complex128"),
+        (np.ma.masked_array([1, 2], [0, 1]), "got an array with masked entries: return the entries that count"),
         ([1.0], "got dtype float64: compare grid codes, never floats"),
     ],
 )

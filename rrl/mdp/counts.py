@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._checks import as_float64, check_rng, real
+from .._checks import as_float64, check_rng, check_unmasked, real
 
 if TYPE_CHECKING:
     from typing import Any
@@ -63,6 +63,7 @@ def _binomial(n: np.ndarray, p: np.ndarray, rng: np.random.Generator) -> np.ndar
 
 def as_counts(name: str, counts: ArrayLike) -> NDArray[np.int64] | NDArray[np.float64]:
     """Counts as int64 where every one fits, else as float64; anything but whole numbers >= 0 is refused."""
+    check_unmasked(name, counts)
     try:
         array = np.asarray(counts)
     except ValueError as error:

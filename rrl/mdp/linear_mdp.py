@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._checks import as_float64, check_finite, check_index, check_integer, check_rng
+from .._checks import as_float64, check_finite, check_index, check_integer, check_rng, check_unmasked
 from .._extras import missing
 from . import instances
 from .counts import as_counts, cumulative, invert_cumulative, multinomial_counts
@@ -269,6 +269,8 @@ class LinearMDP:
         """
         check_rng(rng)
         self._check_stage(h)
+        check_unmasked("s", s)
+        check_unmasked("a", a)
         try:
             s, a = np.broadcast_arrays(s, a)
         except ValueError as error:

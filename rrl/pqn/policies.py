@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rrl._checks import check_unmasked
+
 if TYPE_CHECKING:
     from typing import Any
 
@@ -56,10 +58,12 @@ def policy_actions(policies: Any, observations: Any) -> np.ndarray:
 def _actions(name, policy, observations):
     decide = _decision(name, policy)
     try:
-        actions = np.asarray(decide(observations))
+        found = decide(observations)
+        actions = np.asarray(found)
     except Exception as error:
         error.add_note(f"{name}, asked for its actions in observations of shape {np.shape(observations)}")
         raise
+    check_unmasked(f"the answer of {name}", found)
     if actions.shape != (len(observations),) or actions.dtype.kind not in "iu":
         raise ValueError(
             f"{name} must give {len(observations)} integers, one action a state, got {actions.dtype} of shape "

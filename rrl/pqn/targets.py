@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rrl._checks import as_flags, as_float64, check_bool, check_finite, check_fraction, check_sums
+from rrl._checks import as_flags, as_float64, check_bool, check_finite, check_fraction, check_sums, check_unmasked
 from rrl.pqn._torch import require_torch
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ def _on_cpu(name, value):
     """A tensor of whatever type and device as an array of float64; anything else as an array."""
     if hasattr(value, "detach"):
         return value.detach().cpu().double().numpy()
+    check_unmasked(name, value)
     try:
         return np.asarray(value)
     except ValueError as error:

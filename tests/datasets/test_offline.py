@@ -217,6 +217,11 @@ def test_each_kind_of_policy_answers():
         ([Predictor(), 3], TypeError, r"policies\[1\] must have act or predict, or be a function"),
         ([lambda x: x[:, 0]], ValueError, r"policies\[0\] must give 200 integers, one action a state, got float32"),
         ([lambda x: np.zeros((200, 2), int)], ValueError, r"of shape \(200, 2\)"),
+        (
+            [lambda x: np.ma.masked_equal(np.arange(len(x)) % 2, 1)],
+            ValueError,
+            r"the answer of policies\[0\] has masked entries \(100 of 200\)",
+        ),
     ],
 )
 def test_what_is_no_policy_is_named(policies, error, message):
