@@ -331,10 +331,7 @@ def test_formulas_are_typeset_and_a_phone_shows_the_page_in_its_width(tab, origi
 
 @pytest.fixture(scope="module")
 def reader(browser, origin):
-    """One page for the whole site, and a function that opens an address in it.
-
-    The function returns the faults of the visit and the bytes of each file, as a server that packs them sends them.
-    """
+    """One tab for the whole site, and a function that opens a page in it and says what happened."""
     context = browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
     tab, faults, fetched = context.new_page(), [], set()
     tab.set_default_timeout(60_000)
@@ -361,11 +358,16 @@ def reader(browser, origin):
     context.close()
 
 
-@site
-@pytest.mark.parametrize("name", PAGES)
-def test_pages_load_without_a_fault_and_light_and_fit_a_phone(reader, name):
+@pytest.fixture(scope="module", params=PAGES)
+def opened(reader, request):
+    """A page, opened once for all that is looked at; the faults; the bytes of each file, packed as by a server."""
     tab, visit = reader
-    faults, sizes = visit(name)
+    return request.param, tab, *visit(request.param)
+
+
+@site
+def test_pages_load_without_a_fault_and_light_and_fit_a_phone(opened):
+    name, tab, faults, sizes = opened
     assert faults == []
     assert f"/{name}" in sizes and sum(sizes.values()) < 2e6, sizes
     tab.set_viewport_size({"width": 320, "height": 780})
@@ -390,11 +392,10 @@ AXE = """(rules) => axe.run({ preload: false, resultTypes: ["violations"], ...ru
 
 @site
 @pytest.mark.skipif(find_spec("axe_playwright_python") is None, reason="needs axe-playwright-python")
-@pytest.mark.parametrize("name", PAGES)
-def test_axe_finds_nothing(reader, name):
+def test_axe_finds_nothing(opened):
     """All rules in light, and in dark the one that looks at colours; nothing is left out."""
-    tab, visit = reader
-    visit(name)
+    _, tab, _, _ = opened
+    tab.set_viewport_size({"width": 1280, "height": 900})
     tab.evaluate(THIN)
     script = Path(find_spec("axe_playwright_python").origin).with_name("axe.min.js")
     tab.evaluate(script.read_text(encoding="utf-8"))
