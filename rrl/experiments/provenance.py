@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-__all__ = ["clock_seconds", "commit_text", "plain_markdown", "provenance"]
+__all__ = ["clock_seconds", "commit_text", "loaded_code", "plain_markdown", "processor_name", "provenance"]
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "torch", "gymnasium", "ale-py", "minari", "d3rlpy", "numba")
 HERE = Path(__file__).resolve()
@@ -36,8 +36,8 @@ DIFF = (
 
 
 def _git(*arguments):
-    """Output of git in the package's own repository; None without git, or where no repository has this file."""
-    with contextlib.suppress(OSError, subprocess.SubprocessError, UnicodeError):
+    """Bytes that git writes in the package's own repository; None without git, or where no repository has this file."""
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
         return _ask_git(*arguments) if _is_tracked() else None
     return None
 
@@ -46,8 +46,7 @@ def _ask_git(*arguments, place=None):
     command = ["git", "-C", str(place or HERE.parent), *arguments]
     # A hook or another checkout may have set GIT_DIR and the like.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True, env=environment)
-    return done.stdout.strip()
+    return subprocess.run(command, capture_output=True, timeout=20, check=True, env=environment).stdout
 
 
 @functools.cache
@@ -58,12 +57,30 @@ def _is_tracked():
 
 def folder_commit(folder: Any) -> str | None:
     """The commit that a folder's files are of, with ``-dirty`` where they were changed since; None outside git."""
-    with contextlib.suppress(OSError, subprocess.SubprocessError, UnicodeError):
-        return _ask_git("describe", "--always", "--dirty", "--abbrev=40", "--exclude=*", place=folder)
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        return _ask_git("describe", "--always", "--dirty", "--abbrev=40", "--exclude=*", place=folder).decode().strip()
     return None
 
 
-def _processor():
+@functools.cache
+def loaded_code() -> dict[str, Any]:
+    """Commit and changes of the code that this process has loaded: as they are when it first asks.
+
+    ``commit`` and ``dirty`` are None where rrl does not lie in a git repository of its own, as when it is installed.
+    ``diff_sha256`` is the SHA-256 of what ``git diff HEAD --binary`` writes by default, where the working tree is
+    dirty.
+    """
+    commit, status = _git("rev-parse", "HEAD"), _git("status", "--porcelain", "--untracked-files=no")
+    difference = _git(*DIFF) if status else None
+    return {
+        "commit": commit and commit.decode().strip(),
+        "dirty": None if status is None else bool(status.strip()),
+        "diff_sha256": hashlib.sha256(difference).hexdigest() if difference else None,
+    }
+
+
+def processor_name() -> str:
+    """The processor's name, as the system tells it."""
     with contextlib.suppress(OSError, StopIteration):
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
@@ -81,11 +98,7 @@ def _portable(argument):
 
 
 def provenance() -> Any:
-    """Where and with what a record is made: commit, versions, hardware, threads, command.
-
-    ``commit`` and ``dirty`` are None where rrl does not lie in a git repository of its own, as when it is installed.
-    ``diff_sha256`` is the SHA-256 of ``git diff HEAD --binary``, as git writes it by default, where the working tree
-    is dirty.
+    """Where and with what a record is made: what `loaded_code` says, versions, hardware, threads, command.
 
     `RunStore` adds ``started`` (UTC) and ``seconds``, the time that the unit (or its batch so far) took.
     """
@@ -104,14 +117,10 @@ def provenance() -> Any:
 
         keys = ("internal_api", "version", "num_threads", "architecture")
         blas = [{key: pool.get(key) for key in keys} for pool in threadpool_info()]
-    status = _git("status", "--porcelain", "--untracked-files=no")
-    difference = _git(*DIFF) if status else None
     return {
-        "commit": _git("rev-parse", "HEAD"),
-        "dirty": None if status is None else bool(status),
-        "diff_sha256": hashlib.sha256(difference.encode()).hexdigest() if difference else None,
+        **loaded_code(),
         "versions": versions,
-        "hardware": {"processor": _processor(), "cores": os.cpu_count(), "gpu": gpu},
+        "hardware": {"processor": processor_name(), "cores": os.cpu_count(), "gpu": gpu},
         "platform": f"{platform.system()} {platform.machine()}",
         "threads": threads,
         "blas": blas,

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from .._files import write_durably
 from .._progress import progress_bar
 from ._listing import settings
-from .provenance import provenance
+from .provenance import loaded_code, provenance
 from .records import DamagedRecord, canonical, is_record_name, make_record, read_record, record_text, unit_key
 from .workers import end_workers, portable, start_worker
 
@@ -256,6 +256,7 @@ class RunStore:
 def _work(folder, units, function, batch, more):
     """Do one batch and store each result; runs in a worker. Return how many."""
     store, start = RunStore(folder), time.monotonic()
+    loaded_code()  # before the work: what is committed while it runs is none of it
     started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     done = 0
     try:

@@ -171,11 +171,12 @@ class AtariPool:
         played = np.stack(self._played) if self._played else np.zeros((0, self._n), np.uint8)
         return {"seeds": self._seeds, "actions": played}
 
-    def load_state(self, state: Any) -> None:
-        """Play again what `state` gave: the same frames, bit for bit, at the emulator's speed."""
-        self.reset(state["seeds"])
+    def load_state(self, state: Any) -> Any:
+        """Play again what `state` gave, at the emulator's speed; gives the last frames, the same bit for bit."""
+        observation = self.reset(state["seeds"])
         for actions in state["actions"]:
-            self.step(actions)
+            observation = self.step(actions).observation
+        return observation
 
 
 class Games(NamedTuple):

@@ -58,8 +58,8 @@ class VectorEnv(Protocol):
     def state(self) -> Any:
         """All state as a dict of arrays, or None."""
 
-    def load_state(self, state: Any) -> None:
-        """Go on from what `state` gave."""
+    def load_state(self, state: Any) -> Any:
+        """Go on from what `state` gave. May give the observations that follow from it, which are compared."""
 
 
 def check_runs(runs: Any) -> list:

@@ -117,8 +117,9 @@ class MinAtarPool:
     def state(self) -> Any:
         """Everything that a game in play depends on, as a dict of arrays."""
         games = {name: self._games[name].copy() for name in self._games.dtype.names}
+        rules = np.array([self._sticky, self._ramping, self._limit], dtype=np.float64)
         # Not every file format for tensors has unsigned 64-bit integers.
-        return games | {"random": games["random"].view(np.int64), "planes": self._planes.copy()}
+        return games | {"random": games["random"].view(np.int64), "planes": self._planes.copy(), "rules": rules}
 
     def load_state(self, state: Any) -> None:
         """Go on from what `state` gave."""
@@ -127,6 +128,9 @@ class MinAtarPool:
             if name not in state or np.shape(state[name]) != array.shape:
                 found = np.shape(state[name]) if name in state else "nothing"
                 raise ValueError(f"state has {found} for {name!r}, expected an array of shape {array.shape}")
+        if not np.array_equal(state["rules"], own["rules"]):
+            names = "(sticky_action_prob, difficulty_ramping, max_steps)"
+            raise ValueError(f"state is of games with {names} = {tuple(state['rules'])}, here {tuple(own['rules'])}")
         for name in self._games.dtype.names:
             self._games[name] = np.asarray(state[name], dtype=own[name].dtype).view(self._games[name].dtype)
         self._planes[:] = state["planes"]

@@ -123,6 +123,11 @@ class StackedQNetwork:
                 f"observation_shape {observation_shape} is not (channels, height, width): use an architecture without "
                 "convolutions, such as Architecture(convs=(), dense=(128, 128), scale=1.0)"
             )
+        if precision == "bfloat16" and len(shape) != 3:
+            raise ValueError(
+                "precision 'bfloat16' is for observations of uint8, (channels, height, width), got "
+                f"{observation_shape}: use 'float32'"
+            )
         self.shapes = {}
         for i, (out, kernel, stride) in enumerate(self.architecture.convs):
             channels, height, width = shape
@@ -225,14 +230,15 @@ class StackedQNetwork:
         if self.precision == "bfloat16":
             rows = self._laid_out(p) if isinstance(p, dict) else p
             seen = [torch.as_tensor(own) for own in observations]
-            seen = [mixed.pixels(own, self.architecture) if own.dtype == torch.uint8 else own for own in seen]
+            if any(own.dtype != torch.bfloat16 for own in seen):
+                self._check(np.shape(observations), len(rows))
+                if kinds := {own.dtype for own in seen} - {torch.uint8}:
+                    raise ValueError(f"observations must be uint8 for precision 'bfloat16', got {kinds.pop()}")
+                seen = [mixed.pixels(own, self.architecture) for own in seen]
             pairs = zip(rows, seen, strict=True)
             return torch.stack([mixed.q_values(row, own, self.architecture) for row, own in pairs])
         x = torch.as_tensor(observations, device=p["head.weight"].device)
-        runs = len(p["head.weight"])
-        if x.ndim < 3 or x.shape[0] != runs or x.shape[2:] != self.observation_shape:
-            expected = ", ".join(map(str, (runs, "B", *self.observation_shape)))
-            raise ValueError(f"observations must have shape ({expected}), a batch for each run, got {tuple(x.shape)}")
+        self._check(x.shape, len(p["head.weight"]))
         if self.conv == "loop":
             rows = zip(*(part.unbind() for part in p.values()), strict=True)
             return torch.stack([self._one(dict(zip(p, row)), seen) for row, seen in zip(rows, x.unbind())])
@@ -244,6 +250,12 @@ class StackedQNetwork:
         for i in range(len(self.architecture.dense)):
             x = _norm(_affine(x, p, f"dense{i}"), p, f"dense{i}")
         return _affine(x, p, "head")
+
+    def _check(self, shape, runs):
+        """Refuse observations of another shape."""
+        if len(shape) < 3 or shape[0] != runs or tuple(shape[2:]) != self.observation_shape:
+            expected = ", ".join(map(str, (runs, "B", *self.observation_shape)))
+            raise ValueError(f"observations must have shape ({expected}), a batch for each run, got {tuple(shape)}")
 
     def _scaled(self, x):
         return x.float() if self.architecture.scale == 1 else x.float() / self.architecture.scale

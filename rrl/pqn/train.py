@@ -29,6 +29,7 @@ def train(
     deadline: float = math.inf,
     after: Callable[..., Any] | None = None,
     progress: bool = False,
+    session: dict | None = None,
 ) -> bool:
     """Run a trainer to its end, or to a deadline.
 
@@ -46,6 +47,8 @@ def train(
         Called with the trainer after each iteration.
     progress : bool
         Show on standard error how far it is: a bar on a terminal, elsewhere a line every half minute.
+    session : dict, optional
+        What to keep in ``trainer.sessions``, and so in checkpoints, of this stretch: when, where, with which code.
 
     Returns
     -------
@@ -54,6 +57,8 @@ def train(
     """
     if checkpoint:
         _go_on(trainer, Path(checkpoint))
+    if session is not None:
+        trainer.sessions.append({"iteration": trainer.iteration, **session})
     total, saved = trainer.config.n_iterations, time.monotonic()
     with progress_bar(total, initial=trainer.iteration, unit="iteration", show=progress) as bar:
         while trainer.iteration < total and time.monotonic() < deadline:

@@ -67,6 +67,8 @@ class Trainer:
         Processor time of these iterations.
     precisions : list of str
         What `PQNConfig.precision` came to on the processors that trained so far, see `rrl.pqn.mixed.usable`.
+    sessions : list of dict
+        What `train` was told of each stretch, with the iteration at which it began.
     games : list of list of (int, float)
         For each run, the step at which a whole game finished, and its unclipped return.
     curve : list of dict
@@ -116,7 +118,7 @@ class Trainer:
         self.updates = self.iteration = self.restarts = 0
         self.seconds = 0.0
         self.games = [[] for _ in runs]
-        self.curve = []
+        self.curve, self.sessions = [], []
         self._observation = self._reset()
         shape, kind = self.env.observation_shape, mixed.kept_as(self._observation.dtype, c.precision)
         if precision == "bfloat16":
@@ -251,16 +253,29 @@ class Trainer:
         if environment is not None:
             tensors |= {f"env.{k}": torch.from_numpy(np.array(v)) for k, v in environment.items()}
             tensors["observation"] = torch.from_numpy(self._observation.copy())
-        kept = ("iteration", "updates", "restarts", "seconds", "games", "curve", "precisions")
+        kept = ("iteration", "updates", "restarts", "seconds", "games", "curve", "sessions", "precisions")
         header = {
-            "runs": self._identity(),
+            **self._identity(),
             "generators": [{k: g.bit_generator.state for k, g in gs.items()} for gs in self.generators],
             **{k: getattr(self, k) for k in kept},
         }
         save_tensors(path, tensors, header)
 
     def _identity(self):
-        return [[seed, c.settings()] for seed, c in zip(self.seeds, self.configs, strict=True)]
+        """What a checkpoint has to be of, as JSON gives it back."""
+        kind = {
+            "runs": [[seed, c.settings()] for seed, c in zip(self.seeds, self.configs, strict=True)],
+            "shared_seed": self.shared_seed,
+            "architecture": dataclasses.asdict(self.network.architecture),
+            "observation_shape": self.env.observation_shape,
+            "n_actions": self.env.n_actions,
+        }
+        return json.loads(json.dumps(kind))
+
+    @property
+    def exact(self) -> bool:
+        """Whether the training went as one without interruptions: no restart, and one precision all the way."""
+        return self.restarts == 0 and len(self.precisions) == 1
 
     def load(self, path: Any) -> None:
         """Go on from a checkpoint of the same runs.
@@ -274,24 +289,32 @@ class Trainer:
         rrl.pqn.files.DamagedFile
             If it is not what was written.
         ValueError
-            If it is of other runs.
+            If it is of other runs, another `shared_seed`, network or kind of environment, or if the environments show
+            something else now; what was learnt here is kept then.
         """
         tensors, header = load_tensors(path)
-        if header["runs"] != json.loads(json.dumps(self._identity())):
-            raise ValueError(f"checkpoint {path} belongs to other runs: {header['runs']}")
+        for name, mine in self._identity().items():
+            if header.get(name) != mine:
+                raise ValueError(f"checkpoint {path} has other {name}: {header.get(name)}, here {mine}")
+        if "observation" in tensors:
+            observation = tensors["observation"].numpy()
+            shown = self.env.load_state({k[4:]: v.numpy() for k, v in tensors.items() if k.startswith("env.")})
+            if shown is not None and not np.array_equal(shown, observation.reshape(shown.shape)):
+                raise ValueError(
+                    f"checkpoint {path} is of environments that, played again here, show something else: is their "
+                    "release another, or their settings?"
+                )
+            self._observation = observation
         self.theta = tensors["theta"].to(self.device)
         self.moments = tensors["moments"].to(self.device)
         for generators, states in zip(self.generators, header["generators"], strict=True):
             for name, state in states.items():
                 generators[name].bit_generator.state = state
-        for name in ("iteration", "updates", "restarts", "seconds", "curve"):
+        for name in ("iteration", "updates", "restarts", "seconds", "curve", "sessions"):
             setattr(self, name, header[name])
         # A processor without bfloat16 may go on with what another one began.
         self.precisions = list(dict.fromkeys([*header["precisions"], *self.precisions]))
         self.games = [[tuple(game) for game in games] for games in header["games"]]
-        if "observation" in tensors:
-            self.env.load_state({k[4:]: v.numpy() for k, v in tensors.items() if k.startswith("env.")})
-            self._observation = tensors["observation"].numpy()
-        else:
+        if "observation" not in tensors:
             self._observation = self._reset()
             self.restarts += 1

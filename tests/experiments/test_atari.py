@@ -62,10 +62,10 @@ def test_a_pool_goes_on_from_its_state(monkeypatch):
     whole, rest, rng = AtariPool("breakout", 2, 1), AtariPool("breakout", 2, 1), np.random.default_rng(0)
     whole.reset(np.array([3, 4]))
     for _ in range(330):
-        whole.step(rng.integers(4, size=2))
+        seen = whole.step(rng.integers(4, size=2)).observation
     state = whole.state()
     assert state["seeds"].tolist() == [3, 4] and state["actions"].shape == (330, 2)
-    rest.load_state(state)
+    np.testing.assert_array_equal(rest.load_state(state), seen)
     for _ in range(70):
         actions = rng.integers(4, size=2)
         for one, other in zip(whole.step(actions), rest.step(actions), strict=True):

@@ -234,6 +234,24 @@ def test_what_waits_for_a_network_is_left_out(played, tmp_path, monkeypatch):
     assert all(record["result"] in [r["result"] for r in records] for record in found)
 
 
+def test_a_damaged_network_keeps_no_other_from_answering(played, tmp_path):
+    folder, _, records = played
+    known = [r["unit"] for r in of(records, "atari") if r["unit"]["seed"] in (0, 1)]
+    (tmp_path / "networks").mkdir()
+    for record in of(records, "atari"):
+        if record["unit"] in known:
+            RunStore(tmp_path).write(record["unit"], record["result"], record["provenance"])
+            path = runs.network_path(folder, record["unit"])
+            runs.network_path(tmp_path, record["unit"]).write_bytes(path.read_bytes())
+    damaged = runs.network_path(tmp_path, known[0])
+    damaged.write_bytes(damaged.read_bytes()[:100])
+    with pytest.raises(ValueError, match=f"{damaged.name} is damaged or no network"):
+        study.ask(known, tmp_path)
+    answered = [r["unit"]["run"] for r in RunStore(tmp_path).records() if r["unit"]["experiment"] != "atari"]
+    # The package's hold-out, and the own games of both seeds.
+    assert sorted(answered) == sorted(3 * [unit_key(unit) for unit in known[1:]])
+
+
 # Networks -----------------------------------------------------------------------------------------
 
 
@@ -266,6 +284,14 @@ def test_a_network_is_the_one_of_its_record(one):
         network = StackedQNetwork(1, (4, 36, 36), 3, precision="bfloat16")
         want = network(theta[None], states.observations[None])[0]
     np.testing.assert_allclose(unpack_array(ask(folder, unit, states)["q"]), want, atol=1e-6)
+
+
+def test_a_second_writer_leaves_the_network_of_the_record(one):
+    folder, path, unit, states = one
+    theta = load_file(path)["theta"]
+    runs._save_network(folder, unit, theta + 1)
+    assert torch.equal(load_file(path)["theta"], theta)
+    ask(folder, unit, states)
 
 
 @pytest.mark.parametrize("change", ["one bit", "another run's", "NaN", "short", "no record"])
@@ -349,10 +375,15 @@ def test_noise_does_not_depend_on_the_batch():
     assert all(np.array_equal(a, b) for a, b in taken) and len({a.tobytes() for a, _ in taken}) > 10
 
 
-@pytest.mark.parametrize(("status", "difference"), [(" M a.py", "diff of a.py"), ("", None), (None, None)])
+@pytest.mark.parametrize(("status", "difference"), [(b" M a.py\n", b"diff \xff\n"), (b"", None), (None, None)])
 def test_provenance_has_the_digest_of_what_is_not_committed(status, difference, monkeypatch):
-    answers = {"status": status, "rev-parse": "0" * 40, "diff": "diff of a.py"}
+    """Of the bytes that git writes, whatever their encoding."""
+    answers = {"status": status, "rev-parse": b"0" * 40 + b"\n", "diff": b"diff \xff\n"}
     monkeypatch.setattr(origins, "_git", lambda command, *_: answers[command])
-    origin = origins.provenance()
-    assert origin["dirty"] == (None if status is None else bool(status))
-    assert origin["diff_sha256"] == (difference and hashlib.sha256(difference.encode()).hexdigest())
+    origins.loaded_code.cache_clear()
+    try:
+        origin = origins.provenance()
+    finally:
+        origins.loaded_code.cache_clear()
+    assert origin["commit"] == "0" * 40 and origin["dirty"] == (None if status is None else bool(status))
+    assert origin["diff_sha256"] == (difference and hashlib.sha256(difference).hexdigest())

@@ -188,8 +188,11 @@ def test_a_killed_run_goes_on_bit_for_bit(tmp_path):
     trainer.load(checkpoint)
     assert trainer.iteration == 2
     (whole,), (resumed,) = (canonical(list(experiment._train(units, folder=tmp_path / name))) for name in ("a", "b"))
-    for result in (whole, resumed):
+    for result, begun in ((whole, [0]), (resumed, [0, 2])):
         del result["train_seconds"], result["processor_seconds"]
+        sessions = result.pop("sessions")
+        assert [part["iteration"] for part in sessions] == begun
+        assert all(part["started"] and part["processor"] and "commit" in part for part in sessions)
     assert resumed == whole and resumed["exact_resume"]
     assert not list((tmp_path / "b/networks").glob("checkpoint*"))
 

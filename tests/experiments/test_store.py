@@ -156,7 +156,27 @@ def test_the_recorded_command_names_no_folder_of_the_machine(monkeypatch, tmp_pa
     assert provenance()["command"] == ["rrl", "run", "--folder", "out/a", "--data=x.h5", "b/c", "--jobs=2"]
 
 
-def test_provenance_without_git_or_proc(monkeypatch):
+@pytest.fixture
+def another_checkout():
+    """What this process says of its code is asked anew within the test, and after it."""
+    origins.loaded_code.cache_clear()
+    yield
+    origins.loaded_code.cache_clear()
+
+
+def test_a_commit_during_the_work_is_none_of_it(tmp_path, monkeypatch, another_checkout):
+    now = {"rev-parse": b"a" * 40, "status": b""}
+    monkeypatch.setattr(origins, "_git", lambda command, *_: now[command])
+
+    def work(unit):
+        now["rev-parse"] = b"b" * 40
+        return unit
+
+    (record,) = RunStore(tmp_path).run(UNITS[:1], work, progress=False)
+    assert record["provenance"]["commit"] == "a" * 40 and record["provenance"]["dirty"] is False
+
+
+def test_provenance_without_git_or_proc(monkeypatch, another_checkout):
     def missing(*_, **__):
         raise FileNotFoundError("git")
 
@@ -213,7 +233,7 @@ diff.context=9 diff.interHunkContext=20 diff.algorithm=patience diff.renames=fal
 diff.orderFile=order diff.indentHeuristic=false diff.submodule=log color.diff=always diff.srcPrefix=x/"""
 
 
-def test_the_digest_of_a_change_does_not_hang_on_the_settings_of_git(tmp_path, monkeypatch):
+def test_the_digest_of_a_change_does_not_hang_on_the_settings_of_git(tmp_path, monkeypatch, another_checkout):
     """It is that of ``git diff HEAD --binary`` where nothing is set, for a text that moved, changed and is binary."""
     folder = tmp_path / "rrl"
     folder.mkdir()
@@ -234,10 +254,11 @@ def test_the_digest_of_a_change_does_not_hang_on_the_settings_of_git(tmp_path, m
     monkeypatch.setattr(origins, "HERE", folder / "here.py")
     monkeypatch.setattr(origins, "_is_tracked", lambda: True)
     plain = subprocess.run(["git", "-C", tmp_path, "diff", "HEAD", "--binary"], capture_output=True, check=True).stdout
-    digest, changed = hashlib.sha256(plain.strip()).hexdigest(), 0
+    digest, changed = hashlib.sha256(plain).hexdigest(), 0
     assert origins.provenance()["diff_sha256"] == digest
     for name, value in (setting.split("=") for setting in SETTINGS.split()):
         git(tmp_path, "config", name, value)
+        origins.loaded_code.cache_clear()
         assert origins.provenance()["diff_sha256"] == digest, name
         told = subprocess.run(["git", "-C", folder, "diff", "HEAD", "--binary"], capture_output=True).stdout
         changed += told != plain

@@ -179,6 +179,8 @@ def test_a_state_of_another_pool_is_refused():
         pool.load_state({name: array for name, array in state.items() if name != "paddle"})
     with pytest.raises(ValueError, match=r"state has \(3,\) for 'random', expected an array of shape \(2,\)"):
         pool.load_state(MinAtarPool("breakout", 3).state())
+    with pytest.raises(ValueError, match=r"max_steps\) = \(.*0\.9.*, here \(.*0\.1"):
+        pool.load_state(MinAtarPool("breakout", 2, sticky_action_prob=0.9).state())
 
 
 @pytest.mark.parametrize("game", GAMES)

@@ -298,6 +298,42 @@ def test_resume(tmp_path, exact):
         trainer([(9, CONFIG)]).load(path)
 
 
+def test_a_checkpoint_of_something_else_changes_nothing(tmp_path):
+    """Another network, shared order of ties or environment: refused by name, with what was learnt here still there."""
+    path, runs = tmp_path / "c.safetensors", [(1, dataclasses.replace(CONFIG, grid_step=0.1, tie_break="shared"))]
+    begun = trainer(runs)
+    begun.iterate()
+    begun.save(path)
+
+    class More(Catch):
+        n_actions = 4
+
+    class Elsewhere(Catch):
+        def load_state(self, state):
+            super().load_state(state)
+            return 255 - self._pixels()
+
+    class Here(Catch):
+        def load_state(self, state):
+            super().load_state(state)
+            return self._pixels()
+
+    others = {
+        "other architecture": Trainer(runs, Catch, architecture=dataclasses.replace(NET, dense=(8,))),
+        "other shared_seed: 0, here 7": trainer(runs, shared_seed=7),
+        "other n_actions: 3, here 4": Trainer(runs, More, architecture=NET),
+        "played again here, show something else": Trainer(runs, Elsewhere, architecture=NET),
+    }
+    for words, other in others.items():
+        before = other.theta.clone()
+        with pytest.raises(ValueError, match=words):
+            other.load(path)
+        assert torch.equal(other.theta, before) and other.iteration == 0
+    same = Trainer(runs, Here, architecture=NET)
+    same.load(path)
+    assert same.iteration == 1 and torch.equal(same.theta, begun.theta) and same.exact
+
+
 def test_resume_after_kill(tmp_path):
     """The same in a process that is killed between checkpoints."""
     code = (

@@ -175,7 +175,7 @@ def test_a_processor_without_bfloat16_says_so(tmp_path, monkeypatch):
     t.iterate(), plain.iterate()
     assert torch.equal(t.theta, plain.theta)
     t.load(tmp_path / "c.safetensors")
-    assert t.precisions == ["bfloat16", "float32"]
+    assert t.precisions == ["bfloat16", "float32"] and began.exact and not t.exact
     with pytest.warns(UserWarning, match="bfloat16 is not for cuda"):
         assert mixed.usable("bfloat16", torch.device("cuda")) == "float32"
 
@@ -207,6 +207,24 @@ def test_what_a_processor_can(text, machine, found, monkeypatch):
         assert mixed.has_bfloat16() == found
     finally:
         mixed.has_bfloat16.cache_clear()
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_observations_of_another_shape_are_refused(precision):
+    """They were cropped to whole squares of pixels without a word."""
+    net = StackedQNetwork(1, (3, 11, 9), 4, EVEN, precision=precision)
+    theta = net.initial([np.random.default_rng(0)])
+    for shape in [(1, 5, 3, 11, 10), (1, 5, 11, 9, 3), (2, 5, 3, 11, 9), (5, 3, 11, 9)]:
+        with pytest.raises(ValueError, match=r"observations must have shape \(1, B, 3, 11, 9\)"):
+            net(theta, np.zeros(shape, np.uint8))
+
+
+def test_mixed_precision_is_for_frames_of_bytes():
+    net = StackedQNetwork(1, (3, 11, 9), 4, EVEN, precision="bfloat16")
+    with pytest.raises(ValueError, match=r"observations must be uint8 .* got torch\.float32"):
+        net(net.initial([np.random.default_rng(0)]), np.zeros((1, 5, 3, 11, 9), np.float32))
+    with pytest.raises(ValueError, match=r"is for observations of uint8, .* got \(128,\): use 'float32'"):
+        StackedQNetwork(1, (128,), 4, Architecture(convs=(), dense=(16,)), precision="bfloat16")
 
 
 def test_settings():

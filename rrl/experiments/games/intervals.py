@@ -3,10 +3,10 @@
 A mean return has Student's t, which is exact for normal scores. An agreement is a mean over *pairs* of runs: its error
 comes from leaving out one run after the other (the jackknife), on the scale of the arcsine of the root, where a share
 near 0 or 1 has the same error as one in the middle, and with Student's t for the number of runs. Turned back it cannot
-leave [0, 1]. Two runs are one pair, which says nothing of its error: its interval is everything. Where leaving out a
-run changes nothing, as when all runs act alike, the interval leaves room for runs of another kind that so few draws
-would miss. Differences and ratios combine two intervals by their distances from the estimates (Newcombe's method, also
-called MOVER).
+leave [0, 1]. Two runs are one pair, which says nothing of its error: its interval is everything. Where runs are of one
+kind (they agree on more than nine tenths of the states, or leaving out one changes nothing), the interval leaves room
+for runs of another kind that so few draws would miss. Differences and ratios combine two intervals by their distances
+from the estimates (Newcombe's method, also called MOVER).
 """
 
 from __future__ import annotations
@@ -29,6 +29,10 @@ __all__ = [
     "ratio_interval",
     "t_factor",
 ]
+
+
+#: Runs that agree on more than this share of the states are of one kind.
+ONE_KIND = 0.9
 
 
 def t_factor(n: int) -> float:
@@ -61,7 +65,9 @@ def mean_interval(values: Sequence[float] | np.ndarray, least: float = 0.0) -> t
     return float(max(least, values.mean() - error)), float(values.mean() + error)
 
 
-def jackknife_interval(whole: float, without: Sequence[float], share: bool = True) -> tuple[float, float]:
+def jackknife_interval(
+    whole: float, without: Sequence[float], share: bool = True, agreement: float | None = None
+) -> tuple[float, float]:
     """Of a statistic of pairs of runs.
 
     Parameters
@@ -72,6 +78,8 @@ def jackknife_interval(whole: float, without: Sequence[float], share: bool = Tru
         The statistic of all runs but one, one after the other; two runs have none.
     share : bool
         Whether it lies in [0, 1], where the arcsine is taken; otherwise it lies in [-1, 1].
+    agreement : float, optional
+        Of the runs, which says whether they are of one kind; by default a share is taken for it.
 
     Returns
     -------
@@ -80,28 +88,32 @@ def jackknife_interval(whole: float, without: Sequence[float], share: bool = Tru
     Examples
     --------
     >>> from rrl.experiments.games.intervals import jackknife_interval
-    >>> [round(end, 2) for end in jackknife_interval(0.9, [0.88, 0.9, 0.92])]
-    [0.78, 0.98]
+    >>> [round(end, 2) for end in jackknife_interval(0.8, [0.77, 0.8, 0.83])]
+    [0.63, 0.93]
     >>> jackknife_interval(0.9, [])
     (0.0, 1.0)
+    >>> [round(end, 2) for end in jackknife_interval(0.99, [0.99, 0.99, 0.99, 0.99, 0.99])]
+    [0.23, 1.0]
     """
-    least = 0.0 if share else -1.0
-    n = len(without)
+    least, n = 0.0 if share else -1.0, len(without)
     if n < 3:
         return least, 1.0
-    if not share:
-        parts = np.asarray(without, dtype=float)
-        error = t_factor(n) * np.sqrt((n - 1) / n * ((parts - parts.mean()) ** 2).sum())
-        return float(max(-1.0, whole - error)), float(min(1.0, whole + error))
-    angles = np.arcsin(np.sqrt(np.clip(without, 0, 1)))
-    error = t_factor(n) * np.sqrt((n - 1) / n * ((angles - angles.mean()) ** 2).sum())
-    if np.ptp(angles) < 1e-12:
+    parts = np.asarray(without, dtype=float)
+    if share:
+        parts = np.arcsin(np.sqrt(np.clip(parts, 0, 1)))
+    error = t_factor(n) * np.sqrt((n - 1) / n * ((parts - parts.mean()) ** 2).sum())
+    if share:
+        middle = np.arcsin(np.sqrt(np.clip(whole, 0, 1)))
+        ends = np.sin(np.clip([middle - error, middle + error], 0, np.pi / 2)) ** 2
+    else:
+        ends = np.clip([whole - error, whole + error], -1, 1)
+    low, high = ends.tolist()
+    if agreement is None and share:
+        agreement = 1.0 if np.ptp(parts) < 1e-12 else whole
+    if agreement is not None and agreement > ONE_KIND:
         alike = 0.025 ** (2 / n)  # both of a pair are of the kind that n draws showed alone
-        return float(alike * whole), float(alike * whole + 1 - alike)
-    middle = np.arcsin(np.sqrt(np.clip(whole, 0, 1)))
-    ends = np.clip([middle - error, middle + error], 0, np.pi / 2)
-    low, high = (np.sin(ends) ** 2).tolist()
-    return low, high
+        low, high = min(low, alike * whole + (1 - alike) * least), max(high, alike * whole + 1 - alike)
+    return float(low), float(high)
 
 
 def difference_interval(
@@ -159,4 +171,5 @@ def change_interval(measure: Callable[[Reasons], float], why: Reasons) -> tuple[
     (float, float)
     """
     runs = range(len(why.chosen)) if len(why.chosen) > 2 else ()
-    return jackknife_interval(measure(why), [measure(why.without(run)) for run in runs], share=False)
+    parts = [measure(why.without(run)) for run in runs]
+    return jackknife_interval(measure(why), parts, share=False, agreement=why.agreement())

@@ -24,7 +24,7 @@ class Repeated(NamedTuple):
     game, variant : str
     total_steps : int
     seeds : list of int
-        Recorded in both precisions, and asked on the same hold-out.
+        Trained in both precisions, and asked on the same hold-out.
     returns, agreements : dict of str to float
         Of ``"float32"`` and ``"bfloat16"``.
     change : float
@@ -70,7 +70,8 @@ def repeated(records: list[dict]) -> list[Repeated]:
     groups, best = gathered(records), {}
     for (game, steps, variant, states), runs in groups.items():
         again = groups.get((game, steps, REPEATED.format(variant), states), {})
-        seeds = sorted(runs.keys() & again.keys())
+        # A processor without bfloat16 trained in float32 what was to be in bfloat16.
+        seeds = sorted(s for s in runs.keys() & again.keys() if _as_planned(runs[s][0]) and _as_planned(again[s][0]))
         if variant in VARIANTS and len(seeds) > 1:
             own = "holdout_" in runs[seeds[0]][1]["result"]["source"]
             pairs = [(again[seed], runs[seed]) for seed in seeds]
@@ -78,6 +79,12 @@ def repeated(records: list[dict]) -> list[Repeated]:
             if (len(seeds), own) > rank:
                 best[game, steps, variant] = (len(seeds), own), pairs
     return [_beside(game, steps, variant, pairs) for (game, steps, variant), (_, pairs) in best.items()]
+
+
+def _as_planned(run):
+    """Whether a run has the precision of its settings."""
+    wanted = run["unit"]["settings"].get("precision", "float32")
+    return run["result"].get("precision", wanted) == wanted
 
 
 def _beside(game, steps, variant, pairs):
@@ -105,7 +112,7 @@ def _beside(game, steps, variant, pairs):
         float(differences.mean()),
         mean_interval(differences, least=-np.inf),
         found,
-        jackknife_interval(found, few, share=False),
+        jackknife_interval(found, few, share=False, agreement=min(_others(slow), _others(fast))),
         float(np.trace(crossed) / n),
         _others(crossed),
     )

@@ -266,7 +266,7 @@ def costs(records: list[dict], experiment: str = "atari") -> list[dict]:
     """Speed of the recorded training on each machine, and what the whole protocol would take there.
 
     The time is that of the wall clock while any recorded run trained or was evaluated: runs that trained at
-    the same time are counted once.
+    the same time are counted once. Of a run that was stopped and resumed, only the last stretch counts, but all steps.
 
     Parameters
     ----------

@@ -5,6 +5,7 @@ Networks lie in ``networks/`` beside the records, outside git.
 
 from __future__ import annotations
 
+import datetime
 import functools
 import hashlib
 import json
@@ -18,6 +19,7 @@ import numpy as np
 
 from rrl._checks import check_integer
 from rrl._files import write_durably
+from rrl.experiments.provenance import loaded_code, processor_name
 from rrl.experiments.store import RunStore, unit_key
 from rrl.packing import pack_array
 from rrl.pqn.atari import play
@@ -129,7 +131,8 @@ def _save_network(folder, unit, row):
 
     path = network_path(folder, unit)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_durably(path, save({"theta": row.cpu().contiguous()}))
+    if RunStore(folder).load(unit) is None:  # another writer's record names its own network
+        write_durably(path, save({"theta": row.cpu().contiguous()}))
     return _network_digest(row)
 
 
@@ -199,7 +202,11 @@ def train_units(
             report |= {"run_steps_a_processor_second": round(t.step_count() * t.n_runs / t.seconds)}
             print(json.dumps(report | {"means": means} | t.curve[-1]), flush=True)
 
-    complete = train(trainer, checkpoint=checkpoint, deadline=deadline, after=log, progress=not log_every)
+    session = {"started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"), **loaded_code()}
+    session |= {"processor": processor_name()}
+    complete = train(
+        trainer, checkpoint=checkpoint, deadline=deadline, after=log, progress=not log_every, session=session
+    )
     seconds = time.monotonic() - start
     # The same luck for every run, whatever it is trained with.
     noise = (study.noise, [np.random.default_rng([2, 26]) for _ in runs]) if study.noise else None
@@ -215,8 +222,9 @@ def train_units(
         yield {
             "complete": complete,
             "steps": trainer.step_count(),
-            "exact_resume": trainer.restarts == 0,
+            "exact_resume": trainer.exact,
             "restarts": trainer.restarts,
+            "sessions": trainer.sessions,
             "games": {
                 "step": pack_array(np.array(steps, np.int32)),
                 "score": pack_array(np.array(scores, np.float32)),

@@ -7,6 +7,7 @@ runs' own greedy games. A hold-out is played by a plain run of its game that tra
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 from pathlib import Path
@@ -151,8 +152,22 @@ def ask(planned: list[dict], folder: str | os.PathLike, device: str = "cpu") -> 
     folder : path
         Of the run store.
     device : str
+
+    Raises
+    ------
+    ValueError
+        If a network is damaged or another one, when all others have answered.
     """
-    store, game = RunStore(folder), planned[0]["game"]
+    store, game, failures = RunStore(folder), planned[0]["game"], []
+
+    @contextlib.contextmanager
+    def others_first():
+        """One damaged network keeps no other from answering."""
+        try:
+            yield
+        except ValueError as error:
+            failures.append(error)
+
     done = {unit_key(unit): unit for unit in planned if store.load(unit)}
     here = {key: unit for key, unit in done.items() if network_path(folder, unit).exists()}
     runs = {key: unit for key, unit in here.items() if unit["seed"] != atari.EXPERT_SEED}
@@ -162,11 +177,13 @@ def ask(planned: list[dict], folder: str | os.PathLike, device: str = "cpu") -> 
         if unit["seed"] == atari.EXPERT_SEED:
             path = Path(folder) / f"holdout_{game}_{unit['settings']['total_steps']}.recording"
             if not path.exists() and unit in here.values():
-                write_recording(path, atari.make_holdout(unit, folder, device=device))
+                with others_first():
+                    write_recording(path, atari.make_holdout(unit, folder, device=device))
             sets += [_recorded(game, path)] if path.exists() else []
     for states in sets:
-        questions = [holdout_unit(unit, states) for unit in runs.values()]
-        store.run(questions, functools.partial(take, states=states), progress=False)
+        with others_first():
+            questions = [holdout_unit(unit, states) for unit in runs.values()]
+            store.run(questions, functools.partial(take, states=states), progress=False)
     asked = {(record["unit"]["run"], record["unit"]["block"]) for record in store.records("atari-own")}
     for seed in sorted({unit["seed"] for unit in done.values()} - {atari.EXPERT_SEED}):
         block = [unit for unit in done.values() if unit["seed"] == seed and "precision" in unit["settings"]]
@@ -174,8 +191,11 @@ def ask(planned: list[dict], folder: str | os.PathLike, device: str = "cpu") -> 
         if todo and len(block) == len(atari.VARIANTS):
             block.sort(key=lambda unit: list(atari.VARIANTS).index(unit["variant"]))
             states = _block_states(*map(store.path, block))
-            questions = [holdout_unit(unit, states, "own") | {"block": seed} for unit in todo]
-            store.run(questions, functools.partial(take, states=states), progress=False)
+            with others_first():
+                questions = [holdout_unit(unit, states, "own") | {"block": seed} for unit in todo]
+                store.run(questions, functools.partial(take, states=states), progress=False)
+    if failures:
+        raise failures[0]
 
 
 def run(
