@@ -39,11 +39,12 @@ def add_description(app, pagename, templatename, context, doctree):
 
 
 def used_codes(rules, texts):
-    """Code points of the icons that pages name by class, and style sheets by number."""
+    """Code points of the icons that pages name by class, and style sheets by number or as they are."""
     names = {name: int(code, 16) for group, code in RULE.findall(rules) for name in re.findall(r"fa-[\w-]+", group)}
     text = "\n".join(texts)
     by_class = {names[name] for name in re.findall(r"fa-[\w-]+", text) if name in names}
-    return by_class | {int(code, 16) for code in re.findall(r"\\(f[0-9a-f]{3})\b", text)}
+    as_they_are = {ord(icon) for icon in re.findall("[\ue000-\uf8ff]", text)}
+    return by_class | as_they_are | {int(code, 16) for code in re.findall(r"\\(f[0-9a-f]{3})\b", text)}
 
 
 @cache

@@ -194,7 +194,7 @@ def verdict_table(judged: dict[str, dict], *, brief: bool = True) -> Any:
     judged : dict of str to dict
         What `rrl.experiments.games.claims.judge` gives, by the name of the game.
     brief : bool
-        Give the deciding difference alone, and what so many runs would see only where they cannot tell; otherwise all
+        Give the deciding difference alone, and what would decide only where they cannot tell; otherwise all
         differences with their intervals.
 
     Returns
@@ -215,21 +215,21 @@ def verdict_table(judged: dict[str, dict], *, brief: bool = True) -> Any:
 
 
 def _numbers(finding, brief):
-    """A finding's difference, with its interval or where it decides nothing; the smallest that is seen."""
+    """A finding's difference, with its interval or where it decides nothing; the smallest that would decide."""
     if np.isnan(finding.value):
         return "no return to compare"
     # Of returns one bound is infinite; a loss, whose lower one it is, is shown as the change that it is.
-    value, low, high, returns = finding.value, finding.low, finding.high, not np.isfinite(finding.bounds).all()
-    if finding.bounds[0] == -np.inf:
-        value, low, high = -value, -high, -low
+    returns, sign = not np.isfinite(finding.bounds).all(), -1 if finding.bounds[0] == -np.inf else 1
 
-    def form(number):
-        text = f"{number:+z.0%}" if returns else f"{number:+z.2f}"
+    def form(number, digits=0):
+        text = f"{sign * number:+z.{digits}%}" if returns else f"{sign * number:+z.{digits + 2}f}"
         return text.replace("-", "\N{MINUS SIGN}").replace("inf%", "\N{INFINITY}")
 
-    text = f"{form(value)} of the return" if returns else form(value)
+    undecided, told = finding.verdict == "cannot tell", finding.decisive
+    digits = int(brief and undecided and finding.value != told and form(finding.value) == form(told))
+    text = form(finding.value, digits) + " of the return" * returns
     if not brief:
-        text += f", from {form(low)} to {form(high)}"
-    if not brief or finding.verdict == "cannot tell":
-        text += f"; sees {form(finding.smallest).lstrip('+') if np.isfinite(finding.smallest) else 'nothing'}"
+        text += ", from {} to {}".format(*map(form, (finding.low, finding.high)[::sign]))
+    if not brief or undecided:
+        text += f"; told from {form(told, digits)}" if np.isfinite(told) else "; no difference would tell"
     return text

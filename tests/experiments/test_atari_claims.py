@@ -165,20 +165,35 @@ def test_the_table_says_the_deciding_number_and_what_would_have_been_seen():
     assert len(brief) == len(CLAIMS) == len(full)
     (kept, wrong, state), words = [next(k for k in brief if w in k) for w in ("nine", "wrong", "about the")], full
     assert brief[kept] == "<strong>✗ contradicted</strong><br>−26% of the return"
-    assert brief[state] == "<strong>? cannot tell</strong><br>+0.00; sees 0.01"
+    assert brief[state] == "<strong>? cannot tell</strong><br>+0.00; told from +0.01"
     pair = row(agreement=0.9) | {"agreement_interval": (0.0, 1.0)}
     one = verdict_table({"A": judge(rows(quantised=pair, plain=pair, regularised=pair))}).data
-    assert one["A"][1] == "<strong>? cannot tell</strong><br>+0.00; sees 0.91"
+    assert one["A"][1] == "<strong>? cannot tell</strong><br>+0.00; told from +0.91"
     # Two runs see nothing, however their values fall.
     two = pair | {"seeds": [0, 1], "own_interval": (0.0, 1.0), "state_interval": (-1.0, 1.0)}
     for value, text in ((0.9, "+0.00"), (0.2, "+0.70"), (1.0, "−0.10")):
         few = rows(quantised=two, plain=two | {"agreement": value})
-        assert verdict_table({"A": judge(few)}).data["A"][1].endswith(f"<br>{text}; sees nothing")
+        assert verdict_table({"A": judge(few)}).data["A"][1].endswith(f"<br>{text}; no difference would tell")
     low = pair | {"agreement": 0.05}
     one = verdict_table({"A": judge(rows(quantised=pair, plain=low))}).data
-    assert one["A"][1] == "<strong>? cannot tell</strong><br>+0.85; sees nothing"
-    assert "from −26% to −26%" in words[kept] and "sees 0%" in words[kept]
+    assert one["A"][1] == "<strong>? cannot tell</strong><br>+0.85; no difference would tell"
+    assert "from −26% to −26%" in words[kept] and "told from −10%" in words[kept]
     assert "+0% of the return" in words[wrong]
+
+
+@pytest.mark.parametrize("bar", [0.0, -0.1])
+@pytest.mark.parametrize("value", [0.07, 0.004, -0.03, -0.35])
+def test_what_is_told_from_would_decide(value, bar):
+    """The same interval around that value ends at the bar; values that look like it get another digit."""
+    finding = Finding("", value, value - 0.2, value + 0.4, bar)
+    shift = finding.decisive - value
+    ends = finding.low + shift, finding.high + shift
+    assert min(abs(end - bar) for end in ends) < 1e-12 and finding.decisive != bar
+    beyond = 1e-9 if value >= bar else -1e-9
+    assert decide(*(end + beyond for end in ends), bar) == ("supported" if beyond > 0 else "contradicted")
+    near = Finding("", 0.0350, 0.0350 - 0.0363, 0.1)
+    text = verdict_table({"A": {key: ("cannot tell", [near]) for key, *_ in CLAIMS}}).data["A"][0]
+    assert text.endswith("<br>+0.035; told from +0.036")
 
 
 def test_the_figure_s_status():

@@ -74,6 +74,11 @@ class Finding(NamedTuple):
         inside = self.bounds[0] < self.bar + sign * arm < self.bounds[1]
         return arm if inside and end not in self.bounds else math.inf
 
+    @property
+    def decisive(self) -> float:
+        """The value nearest to the bar, on this side of it, that would decide: `smallest` away from it."""
+        return self.bar + (self.smallest if self.value >= self.bar else -self.smallest)
+
 
 def decide(low: float, high: float, bar: float = 0.0) -> str:
     """A verdict on "more than `bar`" from an interval.
