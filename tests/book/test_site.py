@@ -374,6 +374,15 @@ def test_pages_load_without_a_fault_and_light_and_fit_a_phone(opened):
     assert tab.evaluate("document.documentElement.scrollWidth") <= 320
 
 
+@site
+def test_the_table_of_claims_fits_and_boxes_have_no_marks(reader):
+    tab, visit = reader
+    visit("chapters/10_figure2.html")
+    assert tab.evaluate("(table => table.scrollWidth <= table.clientWidth)(document.querySelector('.verdicts'))")
+    marks = "[...document.querySelectorAll('.admonition-title')].map(t => getComputedStyle(t, '::after').content)"
+    assert set(tab.evaluate(marks)) == {"none"}
+
+
 # Thousands of pieces of code are alike for the eye: of each kind the first is kept. So are the interface's entries.
 THIN = """() => {
   const seen = new Set();
