@@ -23,10 +23,10 @@ def test_files_have_the_rights_that_the_user_gives_new_files(tmp_path, mask):
     unit, store = {"experiment": "demo"}, RunStore(tmp_path)
     before = os.umask(mask)
     try:
+        _save_network(tmp_path, unit, torch.zeros(3))  # as the trainer does, before its record
         store.write(unit, {}, {})
         write_recording(tmp_path / "a.recording", {"game": "x"})
         save_tensors(tmp_path / "b.safetensors", {"x": torch.zeros(2)}, {})
-        _save_network(tmp_path, unit, torch.zeros(3))
     finally:
         os.umask(before)
     paths = [store.path(unit), tmp_path / "a.recording", tmp_path / "b.safetensors", network_path(tmp_path, unit)]

@@ -226,7 +226,7 @@ def _numbers(finding, brief):
         return text.replace("-", "\N{MINUS SIGN}").replace("inf%", "\N{INFINITY}")
 
     undecided, told = finding.verdict == "cannot tell", finding.decisive
-    digits = int(brief and undecided and finding.value != told and form(finding.value) == form(told))
+    digits = int(brief and undecided and form(finding.value) == form(told))  # values that look alike
     text = form(finding.value, digits) + " of the return" * returns
     if not brief:
         text += ", from {} to {}".format(*map(form, (finding.low, finding.high)[::sign]))

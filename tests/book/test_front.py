@@ -331,8 +331,8 @@ def test_an_abstract_describes_a_page_better_than_its_first_paragraph():
 def test_icons_are_found_by_class_and_by_number():
     rules = '.fa-search:before,.fa-find:before{content:"\\f002"}.fa-x:before{content:"\\f00d"}'
     assert book_head.used_codes(rules, ['<i class="fas fa-find">', 'a::after{content:"\\f05a"}']) == {0xF002, 0xF05A}
-    # The theme has those of its boxes as characters.
-    assert book_head.used_codes(rules, [':root{--lightbulb:"\uf0eb"}']) == {0xF0EB}
+    # The theme has some as characters, such as that of its link that ends a search.
+    assert book_head.used_codes(rules, [':root{--minus:"\uf010"}']) == {0xF010}
 
 
 @site

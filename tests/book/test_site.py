@@ -375,9 +375,8 @@ def test_pages_load_without_a_fault_and_light_and_fit_a_phone(opened):
 
 
 @site
-def test_the_table_of_claims_fits_and_boxes_have_no_marks(reader):
-    tab, visit = reader
-    visit("chapters/10_figure2.html")
+def test_the_table_of_claims_fits_and_boxes_have_no_marks(tab, origin):
+    tab.goto(f"{origin}chapters/10_figure2.html")
     assert tab.evaluate("(table => table.scrollWidth <= table.clientWidth)(document.querySelector('.verdicts'))")
     marks = "[...document.querySelectorAll('.admonition-title')].map(t => getComputedStyle(t, '::after').content)"
     assert set(tab.evaluate(marks)) == {"none"}
@@ -403,7 +402,8 @@ AXE = """(rules) => axe.run({ preload: false, resultTypes: ["violations"], ...ru
 @pytest.mark.skipif(find_spec("axe_playwright_python") is None, reason="needs axe-playwright-python")
 def test_axe_finds_nothing(opened):
     """All rules in light, and in dark the one that looks at colours; nothing is left out."""
-    _, tab, _, _ = opened
+    name, tab, _, _ = opened
+    assert tab.url.endswith(f"/{name}"), "a page of another test"
     tab.set_viewport_size({"width": 1280, "height": 900})
     tab.evaluate(THIN)
     script = Path(find_spec("axe_playwright_python").origin).with_name("axe.min.js")

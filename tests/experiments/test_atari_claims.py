@@ -184,13 +184,16 @@ def test_the_table_says_the_deciding_number_and_what_would_have_been_seen():
 @pytest.mark.parametrize("bar", [0.0, -0.1])
 @pytest.mark.parametrize("value", [0.07, 0.004, -0.03, -0.35])
 def test_what_is_told_from_would_decide(value, bar):
-    """The same interval around that value ends at the bar; values that look like it get another digit."""
+    """The same interval around that value ends at the bar."""
     finding = Finding("", value, value - 0.2, value + 0.4, bar)
     shift = finding.decisive - value
     ends = finding.low + shift, finding.high + shift
     assert min(abs(end - bar) for end in ends) < 1e-12 and finding.decisive != bar
     beyond = 1e-9 if value >= bar else -1e-9
     assert decide(*(end + beyond for end in ends), bar) == ("supported" if beyond > 0 else "contradicted")
+
+
+def test_a_value_next_to_what_would_decide_has_another_digit():
     near = Finding("", 0.0350, 0.0350 - 0.0363, 0.1)
     text = verdict_table({"A": {key: ("cannot tell", [near]) for key, *_ in CLAIMS}}).data["A"][0]
     assert text.endswith("<br>+0.035; told from +0.036")

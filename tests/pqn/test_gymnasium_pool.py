@@ -84,8 +84,9 @@ def test_planes_of_booleans_are_bytes():
 
 def test_bfloat16_is_for_bytes():
     runs = [(0, dataclasses.replace(CONFIG, precision="bfloat16"))]
-    with pytest.raises(ValueError, match="precision 'bfloat16' is for observations of uint8"):
-        trained(MLP, np.float32, (36,), 1, runs=runs)
+    for shape, got in (((36,), r"\(36,\)"), ((1, 6, 6), "float32")):
+        with pytest.raises(ValueError, match=f"precision 'bfloat16' is for observations of uint8, .*got {got}: use"):
+            trained(MLP, np.float32, shape, 1, runs=runs)
 
 
 @pytest.mark.parametrize("shape", [(4,), (2, 3), ()])
