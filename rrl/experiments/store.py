@@ -155,7 +155,7 @@ class RunStore:
         function: Callable[..., Any],
         *,
         jobs: int = 1,
-        batch: int | None = None,
+        batch: int | Callable[[list[dict]], list[list[dict]]] | None = None,
         progress: bool = True,
         executor: Any = None,
         origin: dict | None = None,
@@ -173,8 +173,9 @@ class RunStore:
             comes. A function of a notebook's cell goes to other processes with all that it names.
         jobs : int
             Processes.
-        batch : int, optional
-            Hand up to so many units to one call, as a list.
+        batch : int or callable, optional
+            Hand up to so many units to one call, as a list; or what splits the list of units without a record into
+            such lists.
         progress : bool
             Show on standard error how far it is: a bar on a terminal, elsewhere a line every half minute.
         executor : concurrent.futures.Executor, optional
@@ -195,20 +196,23 @@ class RunStore:
         Exception
             That of the first unit that failed, with notes on all that did, when the others are done.
         """
-        if jobs < 1 or (batch is not None and batch < 1):
+        if jobs < 1 or not (batch is None or callable(batch) or batch >= 1):
             raise ValueError(f"jobs and batch must be at least 1, got {jobs} and {batch}")
         units = list(units)
         keys = [unit_key(unit) for unit in units]
         todo = self.todo(dict(zip(keys, units, strict=True)).values())
         if todo:
             self._try_folder()
-        batches = [todo[i : i + (batch or 1)] for i in range(0, len(todo), batch or 1)]
-        failures = []
+        if callable(batch):
+            batches = batch(todo)
+        else:
+            batches = [todo[i : i + (batch or 1)] for i in range(0, len(todo), batch or 1)]
+        work, failures = functools.partial(_work, self.folder, together=batch is not None, more=origin), []
         with contextlib.ExitStack() as stack:
             bar = progress_bar(len(units), initial=len(units) - len(todo), show=progress)
             bar = stack.enter_context(bar)
             if executor is None and jobs == 1:
-                finished = (functools.partial(_work, self.folder, g, function, batch, origin) for g in batches)
+                finished = (functools.partial(work, g, function) for g in batches)
             else:
                 if not isinstance(executor, ThreadPoolExecutor):
                     function = portable(function)
@@ -221,7 +225,7 @@ class RunStore:
                     stack.push(functools.partial(end_workers, set(multiprocessing.active_children())))
                 else:
                     stack.callback(lambda: [future.cancel() for future in waiting])
-                waiting = [executor.submit(_work, self.folder, g, function, batch, origin) for g in batches]
+                waiting = [executor.submit(work, g, function) for g in batches]
                 finished = (future.result for future in as_completed(waiting))
             for done in finished:
                 try:
@@ -253,14 +257,14 @@ class RunStore:
                     part.unlink()
 
 
-def _work(folder, units, function, batch, more):
+def _work(folder, units, function, *, together, more):
     """Do one batch and store each result; runs in a worker. Return how many."""
     store, start = RunStore(folder), time.monotonic()
     loaded_code()  # before the work: what is committed while it runs is none of it
     started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     done = 0
     try:
-        results = function(units) if batch else [function(units[0])]
+        results = function(units) if together else [function(units[0])]
         for unit, result in zip(units, results, strict=True):
             # After the work: only then are its libraries loaded and their devices known.
             origin = {**provenance(), **(more or {}), "started": started, "seconds": round(time.monotonic() - start, 3)}

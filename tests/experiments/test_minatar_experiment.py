@@ -1,6 +1,7 @@
 """Figure 2's question on MinAtar: the plan, the recorded games, and the whole experiment in small."""
 
 import dataclasses
+import functools
 import json
 import signal
 import subprocess
@@ -195,6 +196,80 @@ def test_a_killed_run_goes_on_bit_for_bit(tmp_path):
         assert all(part["started"] and part["processor"] and "commit" in part for part in sessions)
     assert resumed == whole and resumed["exact_resume"]
     assert not list((tmp_path / "b/networks").glob("checkpoint*"))
+
+
+@pytest.fixture(scope="module")
+def four():
+    """Units that train together."""
+    return experiment.units("quick", total_steps=4096, seeds=[3, 4], variants=["plain", "both"])
+
+
+def _interrupted(folder, units, monkeypatch, iteration=2):
+    """Train units together and stop them after an iteration, as Ctrl-C does."""
+    train = experiment.runs.train
+
+    def stopping(trainer, *, after, **options):
+        def then(t):
+            after(t)
+            if t.iteration > iteration:
+                raise KeyboardInterrupt
+
+        return train(trainer, after=then, every=0.0, **options)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(experiment.runs, "train", stopping)
+        list(experiment._train(units, folder=folder))
+
+
+def _go_on(folder, units, size, jobs=1):
+    work = functools.partial(experiment._train, folder=folder)
+    split = functools.partial(experiment.runs.batches, folder=folder, size=size)
+    return RunStore(folder).run(units, work, jobs=jobs, batch=split, progress=False)
+
+
+def _outcomes(results):
+    """What must not depend on when and where a run was stopped."""
+    gone = ("train_seconds", "processor_seconds", "sessions")
+    return [{key: value for key, value in result.items() if key not in gone} for result in canonical(results)]
+
+
+def test_an_interrupted_batch_goes_on_as_it_began(four, tmp_path, monkeypatch):
+    """Whatever number of processes or size of batches is asked for then, and when its first records are written."""
+    whole = _outcomes([record["result"] for record in _go_on(tmp_path / "whole", four, 4)])
+    _interrupted(tmp_path / "jobs", four, monkeypatch)
+    resumed = [record["result"] for record in _go_on(tmp_path / "jobs", four, 2, jobs=2)]
+    assert _outcomes(resumed) == whole
+    assert all([part["iteration"] for part in result["sessions"]] == [0, 2] for result in resumed)
+    # The second writer finds a full disk.
+    store, results = RunStore(tmp_path / "full"), experiment._train(four, folder=tmp_path / "full")
+    store.write(four[0], next(results), {})
+    store.write(four[1], next(results), {})
+    results.close()
+    resumed = [record["result"] for record in _go_on(tmp_path / "full", four, 1)]
+    assert _outcomes(resumed) == whole
+    (last,) = {result["sessions"][-1]["iteration"] for result in resumed[2:]}
+    assert last == 4096 // (experiment.config("breakout").n_envs * experiment.config("breakout").n_steps)
+    for name in ("jobs", "full"):
+        assert not list((tmp_path / name / "networks").glob("checkpoint*"))
+
+
+def test_a_part_of_an_interrupted_batch_trains_alone(four, tmp_path, monkeypatch):
+    """Nobody waits for runs that were not asked for; and what they had learnt stays."""
+    _interrupted(tmp_path, four, monkeypatch)
+    left = sorted(path.name for path in (tmp_path / "networks").iterdir())
+    assert len(left) == 2 and experiment.runs.batches(four[:1], folder=tmp_path, size=4) == [four[:1]]
+    (record,) = _go_on(tmp_path, four[:1], 4)
+    assert record["result"]["trained_together"] == 1 and len(record["result"]["sessions"]) == 1
+    assert left == sorted(path.name for path in (tmp_path / "networks").glob("checkpoint*"))
+    # With that record the others are all that is due of it.
+    assert experiment.runs.batches(four[1:], folder=tmp_path, size=1) == [four[1:]]
+
+
+def test_new_runs_train_beside_an_interrupted_batch(four, tmp_path, monkeypatch):
+    _interrupted(tmp_path, four[1:3], monkeypatch)
+    more = experiment.units("quick", total_steps=4096, seeds=[5], variants=["plain", "both"])
+    split = experiment.runs.batches([*more, *four[::-1]], folder=tmp_path, size=3)
+    assert split == [four[1:3], [*more, four[3]], four[:1]]
 
 
 def test_the_command_line_knows_it(tmp_path, capsys, monkeypatch):

@@ -243,7 +243,7 @@ def main(
             deadline=deadline,
             log_every=log_every,
         )
-        records += store.run(todo, work, jobs=jobs, batch=size)
+        records += store.run(todo, work, jobs=jobs, batch=functools.partial(runs.batches, folder=folder, size=size))
         if not states:
             recording = make_holdout(expert, folder, device=device)
             write_recording(path, recording)

@@ -305,8 +305,9 @@ def main(
     work = functools.partial(_train, folder=folder, log_every=log_every)
     for batch in _together(planned):
         states = _expert_states(batch[0]["game"], batch[0]["settings"]["total_steps"], folder=folder, work=work)
-        todo = store.todo(batch)
-        store.run(batch, work, jobs=jobs, batch=max(1, math.ceil(len(todo) / jobs)), executor=executor)
+        size = max(1, math.ceil(len(store.todo(batch)) / jobs))
+        split = functools.partial(runs.batches, folder=folder, size=size)
+        store.run(batch, work, jobs=jobs, batch=split, executor=executor)
         trained = {unit_key(unit): unit for unit in batch}
         answer = functools.partial(runs.q_values, STUDY, trained=trained, states=states, folder=folder)
         store.run([holdout_unit(unit, states) for unit in batch], answer, progress=False)

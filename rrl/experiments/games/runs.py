@@ -5,6 +5,7 @@ Networks lie in ``networks/`` beside the records, outside git.
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import functools
 import hashlib
@@ -20,7 +21,7 @@ import numpy as np
 from rrl._checks import check_integer
 from rrl._files import write_durably
 from rrl.experiments.provenance import loaded_code, processor_name
-from rrl.experiments.store import RunStore, unit_key
+from rrl.experiments.store import RunStore, canonical, unit_key
 from rrl.packing import pack_array
 from rrl.pqn.atari import play
 from rrl.pqn.config import PQNConfig
@@ -170,6 +171,44 @@ def checkpoint_path(folder: Any, batch: Any) -> Any:
     return Path(folder) / "networks" / f"checkpoint-{digest}.safetensors"
 
 
+def _begun(folder):
+    """Lists of units whose training together was interrupted: those with a checkpoint."""
+    for path in sorted(Path(folder, "networks").glob("checkpoint-*.json")):
+        if path.with_suffix(".safetensors").exists():
+            with contextlib.suppress(FileNotFoundError):  # another writer finishes them just now
+                yield json.loads(path.read_text())
+
+
+def _still_due(begun, due, folder):
+    """Which of `due`, units by key, end when a begun list does; none if it would do more than is due."""
+    keys = [unit_key(unit) for unit in begun]
+    others = [unit for key, unit in zip(keys, begun, strict=True) if key not in due]
+    return [key for key in keys if key in due] if all(map(RunStore(folder).load, others)) else []
+
+
+def batches(units: list[dict], *, folder: Any, size: int) -> list[list[dict]]:
+    """Units that train together: first what was interrupted, as it began, then as many as `size` at a time.
+
+    Parameters
+    ----------
+    units : list of dict
+        Without those that are recorded.
+    folder : path
+        Of the run store.
+    size : int
+
+    Returns
+    -------
+    list of list of dict
+    """
+    due, found = {unit_key(unit): unit for unit in units}, []
+    for begun in _begun(folder):
+        if keys := _still_due(begun, due, folder):
+            found.append([due.pop(key) for key in keys])
+    rest = list(due.values())
+    return found + [rest[i : i + size] for i in range(0, len(rest), size)]
+
+
 def train_units(
     study: Any,
     batch: Any,
@@ -188,9 +227,13 @@ def train_units(
     torch = require_torch()
     if len({unit["game"] for unit in batch}) > 1:
         raise ValueError("units that train together must be of one game")
+    due = {unit_key(unit): unit for unit in batch}
+    # Where records of an interrupted batch were written before it ended, the rest still has its checkpoint.
+    batch = next((begun for begun in _begun(folder) if _still_due(begun, due, folder) == list(due)), batch)
     game, runs = batch[0]["game"], [(u["seed"], config_of(u)) for u in batch]
     checkpoint = checkpoint_path(folder, batch)
     checkpoint.parent.mkdir(parents=True, exist_ok=True)
+    write_durably(checkpoint.with_suffix(".json"), json.dumps(canonical(batch)).encode())
     pool = functools.partial(study.make_env, game, n_threads=n_threads)
     trainer = Trainer(runs, pool, architecture=study.architecture, device=device, conv=conv)
     start = time.monotonic()
@@ -216,6 +259,8 @@ def train_units(
     seeds = np.tile(np.random.default_rng([2, 25]).integers(2**31 - 1, size=n), len(runs))
     games = play(policy, trainer.env, seeds, **study.limits)
     for k, unit in enumerate(batch):
+        if unit_key(unit) not in due:
+            continue
         steps, scores = zip(*trainer.games[k]) if trainer.games[k] else ((), ())
         curve = trainer.curve[:: max(1, len(trainer.curve) // 100)]
         own = slice(k * n, (k + 1) * n)
@@ -254,7 +299,8 @@ def train_units(
             "train_seconds": round(seconds, 1),
             "processor_seconds": round(trainer.seconds, 1),
         }
-    checkpoint.unlink(missing_ok=True)  # another writer may have finished these runs
+    for path in (checkpoint, checkpoint.with_suffix(".json")):
+        path.unlink(missing_ok=True)  # another writer may have finished these runs
 
 
 def config_of(unit: Any) -> Any:
