@@ -382,6 +382,15 @@ def test_the_table_of_claims_fits_and_boxes_have_no_marks(tab, origin):
     assert set(tab.evaluate(marks)) == {"none"}
 
 
+@site
+def test_figure_2_answers_in_its_first_screen(tab, origin):
+    """The answer, and at least three quarters of the figure."""
+    tab.set_viewport_size({"width": 1280, "height": 900})
+    tab.goto(f"{origin}chapters/10_figure2.html")
+    box = tab.locator("article figure img").first.bounding_box()
+    assert box["y"] > 100 and box["y"] + 0.75 * box["height"] < 900
+
+
 # Thousands of pieces of code are alike for the eye: of each kind the first is kept. So are the interface's entries.
 THIN = """() => {
   const seen = new Set();

@@ -41,7 +41,7 @@ __all__ = ["PLAYER_STEPS", "PRECISION", "own_states", "run", "units"]
 
 PLAYER_STEPS = 2_000_000
 # Runs that are repeated in float32.
-PRECISION = {"games": ("mspacman",), "variants": ("plain", "both"), "n_seeds": 3}
+PRECISION = {"games": ("mspacman",), "variants": ("plain", "both"), "n_seeds": 5}
 # Of each run, in the set that the runs of one seed give.
 OWN_STATES = 100
 
