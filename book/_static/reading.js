@@ -52,7 +52,11 @@
         });
         group.append(button);
       }
-      buttons.prepend(group);
+      // A phone has no room for it among these buttons, which stay in sight and would let it cover the text.
+      const narrow = matchMedia("(max-width: 600px)");
+      const place = () => (narrow.matches ? document.querySelector(".bd-article") : buttons).prepend(group);
+      narrow.addEventListener("change", place);
+      place();
       show(kept() in NAMES ? kept() : "read");
     }
     for (const mark of document.querySelectorAll(".bd-article details .highlighted")) {

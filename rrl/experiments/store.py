@@ -250,11 +250,15 @@ class RunStore:
             probe.unlink(missing_ok=True)
         except OSError as error:
             raise CannotWrite(error.errno, f"cannot write records to {self.folder}: {error.strerror}") from error
-        # What killed writers left; a younger part may be another writer's.
-        for part in self.folder.glob(".*.part"):
-            with contextlib.suppress(OSError):
-                if now - part.stat().st_mtime > 86_400:
-                    part.unlink()
+        sweep_parts(self.folder, now)
+
+
+def sweep_parts(folder: Path, now: float) -> None:
+    """Remove what killed writers left in a folder more than a day ago; a younger part may be another writer's."""
+    for part in folder.glob(".*.part"):
+        with contextlib.suppress(OSError):
+            if now - part.stat().st_mtime > 86_400:
+                part.unlink()
 
 
 def _work(folder, units, function, *, together, more):

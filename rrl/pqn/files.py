@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     import os
     from typing import Any
 
-__all__ = ["DamagedFile", "load_tensors", "save_tensors"]
+__all__ = ["DamagedFile", "load_header", "load_tensors", "save_tensors"]
 
 
 class DamagedFile(ValueError):
@@ -45,6 +46,39 @@ def save_tensors(path: str | os.PathLike, tensors: Any, header: dict) -> None:
     write_durably(path, save(tensors, metadata={"rrl": text, "sha256": _digest(tensors, text)}))
 
 
+@contextlib.contextmanager
+def _opened(path):
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        open(path, "rb").close()  # for safetensors, a file that cannot be read is not there
+        with safe_open(path, framework="pt") as file:
+            yield file
+    except (SafetensorError, IsADirectoryError) as error:
+        raise DamagedFile(f"{path} is no whole file of tensors: {error}") from error
+
+
+def load_header(path: Any) -> Any:
+    """The header alone of what `save_tensors` wrote; whether it is still what was written is not checked.
+
+    Returns
+    -------
+    dict
+
+    Raises
+    ------
+    OSError
+    DamagedFile
+        If there is none.
+    """
+    with _opened(path) as file:
+        text = (file.metadata() or {}).get("rrl", "")
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise DamagedFile(f"{path} has no header: {error}") from error
+
+
 def load_tensors(path: Any) -> Any:
     """What `save_tensors` wrote.
 
@@ -54,18 +88,14 @@ def load_tensors(path: Any) -> Any:
 
     Raises
     ------
-    FileNotFoundError
+    OSError
+        If it is not there or cannot be read.
     DamagedFile
         Unless tensors and header are those that were written.
     """
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            tensors = {key: file.get_tensor(key) for key in file.keys()}
-    except (SafetensorError, IsADirectoryError) as error:
-        raise DamagedFile(f"{path} is no whole file of tensors: {error}") from error
+    with _opened(path) as file:
+        metadata = file.metadata() or {}
+        tensors = {key: file.get_tensor(key) for key in file.keys()}
     if metadata.get("sha256") != _digest(tensors, metadata.get("rrl", "")):
         raise DamagedFile(f"{path} does not hold what was written: its digest differs")
     return tensors, json.loads(metadata["rrl"])

@@ -37,8 +37,9 @@ def train(
     ----------
     trainer : Trainer
     checkpoint : path, optional
-        Loaded first if it exists; written as `every` asks and at the end. A damaged one is renamed ``*.corrupt``, with
-        a line on standard error, and the training begins anew.
+        Loaded first if it exists, otherwise written before the work; then written as `every` asks and at the end.
+        A damaged one is renamed ``*.corrupt``, with a line on standard error, and the training begins anew.
+        Where it can no longer be written a line says so, and the training goes on.
     every : float
         Seconds that checkpoints are at most apart, if no iteration takes longer than the one before it.
     deadline : float
@@ -54,11 +55,22 @@ def train(
     -------
     bool
         Whether all iterations are done.
+
+    Raises
+    ------
+    OSError
+        If no checkpoint can be written, before any work, or the one that is there not be read.
+    ValueError
+        If that is of other runs, see `Trainer.load`.
     """
-    if checkpoint:
-        _go_on(trainer, Path(checkpoint))
+    begun = bool(checkpoint) and _go_on(trainer, Path(checkpoint))
     if session is not None:
         trainer.sessions.append({"iteration": trainer.iteration, **session})
+    if checkpoint and not begun:
+        try:
+            trainer.save(checkpoint)
+        except OSError as error:
+            raise OSError(error.errno, f"cannot write the checkpoint {checkpoint}: {error.strerror}") from error
     total, saved = trainer.config.n_iterations, time.monotonic()
     with progress_bar(total, initial=trainer.iteration, unit="iteration", show=progress) as bar:
         while trainer.iteration < total and time.monotonic() < deadline:
@@ -70,20 +82,30 @@ def train(
             now = time.monotonic()
             # Another iteration as long as this one would end too late.
             if checkpoint and now - saved + (now - began) > every:
-                trainer.save(checkpoint)
+                _save(trainer, checkpoint)
                 saved = now
     if checkpoint:
-        trainer.save(checkpoint)
+        _save(trainer, checkpoint)
     return trainer.iteration >= total
 
 
+def _save(trainer, checkpoint):
+    """Write a checkpoint where that is possible: a full disk ends no training."""
+    try:
+        trainer.save(checkpoint)
+    except OSError as error:
+        print(f"cannot write the checkpoint {checkpoint}: {error.strerror}; training goes on", file=sys.stderr)
+
+
 def _go_on(trainer, checkpoint):
-    """Load a checkpoint if there is one; set it aside if it is damaged."""
+    """Load a checkpoint if there is one, and say whether; set it aside if it is damaged."""
     try:
         trainer.load(checkpoint)
+        return True
     except FileNotFoundError:
-        pass  # none yet, or another writer has finished these runs
+        return False  # none yet, or another writer has finished these runs
     except DamagedFile as error:
         aside = checkpoint.with_suffix(f".{uuid.uuid4().hex[:8]}.corrupt")
         os.replace(checkpoint, aside)
         print(f"{error}; it is now {aside.name}, and its training begins anew", file=sys.stderr)
+        return False

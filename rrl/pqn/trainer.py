@@ -69,6 +69,8 @@ class Trainer:
         What `PQNConfig.precision` came to on the processors that trained so far, see `rrl.pqn.mixed.usable`.
     sessions : list of dict
         What `train` was told of each stretch, with the iteration at which it began.
+    label : object
+        Plain JSON that checkpoints carry for who finds them, such as what the runs are called.
     games : list of list of (int, float)
         For each run, the step at which a whole game finished, and its unclipped return.
     curve : list of dict
@@ -119,6 +121,7 @@ class Trainer:
         self.seconds = 0.0
         self.games = [[] for _ in runs]
         self.curve, self.sessions = [], []
+        self.label: Any = None
         self._observation = self._reset()
         shape, kind = self.env.observation_shape, mixed.kept_as(self._observation.dtype, c.precision)
         if precision == "bfloat16":
@@ -253,7 +256,7 @@ class Trainer:
         if environment is not None:
             tensors |= {f"env.{k}": torch.from_numpy(np.array(v)) for k, v in environment.items()}
             tensors["observation"] = torch.from_numpy(self._observation.copy())
-        kept = ("iteration", "updates", "restarts", "seconds", "games", "curve", "sessions", "precisions")
+        kept = ("iteration", "updates", "restarts", "seconds", "games", "curve", "sessions", "precisions", "label")
         header = {
             **self._identity(),
             "generators": [{k: g.bit_generator.state for k, g in gs.items()} for gs in self.generators],
@@ -295,7 +298,8 @@ class Trainer:
         tensors, header = load_tensors(path)
         for name, mine in self._identity().items():
             if header.get(name) != mine:
-                raise ValueError(f"checkpoint {path} has other {name}: {header.get(name)}, here {mine}")
+                told = f": {header.get(name)}, here {mine}" if name != "runs" else ""
+                raise ValueError(f"checkpoint {path} has other {name}{told}; without that file, training begins anew")
         if "observation" in tensors:
             observation = tensors["observation"].numpy()
             shown = self.env.load_state({k[4:]: v.numpy() for k, v in tensors.items() if k.startswith("env.")})

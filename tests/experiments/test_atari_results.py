@@ -104,18 +104,6 @@ def test_costs_count_the_wall_clock_once():
     assert cpu["gpu"] is None and cpu["steps_a_second"] == pytest.approx(4 * 1100 / 50)
 
 
-def test_speed_is_that_of_the_stretch_whose_time_is_known():
-    """Of 4096 steps, the first iteration (8 environments, 128 steps) was done before the last stretch."""
-    records = made("breakout", 4096, 1, device="cpu", seconds=100.0)
-    runs = [record for record in records if "settings" in record["unit"]]
-    assert {(run["unit"]["settings"]["n_envs"], run["unit"]["settings"]["n_steps"]) for run in runs} == {(8, 128)}
-    for run in runs:
-        run["result"]["sessions"] = [{"iteration": 0}, {"iteration": 1}]
-    (cost,) = costs(records)
-    assert cost["run_steps"] == 4 * 4096 and cost["steps_a_second"] == pytest.approx(4 * 3072 / 100)
-    assert cost["paper_hours"] == pytest.approx(1.2e9 / (4 * 3072 / 100) / 3600)
-
-
 def test_costs_of_minatar_are_its_own():
     records = made("breakout", 2000, 1, device="cpu", seconds=100.0)
     mine = [{**r, "unit": {**r["unit"], "experiment": "minatar"}} for r in records if "device" in r["result"]]

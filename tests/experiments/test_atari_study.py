@@ -48,7 +48,7 @@ def test_the_plan_is_blocks_of_equal_length():
 
 def test_precision_repeats_runs_with_all_else_equal():
     figure, repeated = experiment.units("book"), experiment.units("book", "precision")
-    assert [short(u) for u in repeated] == [("mspacman", v, seed) for seed in range(3) for v in ("plain", "both")]
+    assert [short(u) for u in repeated] == [("mspacman", v, seed) for seed in range(5) for v in ("plain", "both")]
     for unit in repeated:
         (partner,) = [u for u in figure if short(u) == short(unit)]
         assert partner == {**unit, "settings": {**unit["settings"], "precision": "bfloat16"}}

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -211,7 +212,7 @@ def _interrupted(folder, units, monkeypatch, iteration=2):
     def stopping(trainer, *, after, **options):
         def then(t):
             after(t)
-            if t.iteration > iteration:
+            if t.iteration > iteration:  # after the checkpoint of that one
                 raise KeyboardInterrupt
 
         return train(trainer, after=then, every=0.0, **options)
@@ -256,11 +257,11 @@ def test_an_interrupted_batch_goes_on_as_it_began(four, tmp_path, monkeypatch):
 def test_a_part_of_an_interrupted_batch_trains_alone(four, tmp_path, monkeypatch):
     """Nobody waits for runs that were not asked for; and what they had learnt stays."""
     _interrupted(tmp_path, four, monkeypatch)
-    left = sorted(path.name for path in (tmp_path / "networks").iterdir())
-    assert len(left) == 2 and experiment.runs.batches(four[:1], folder=tmp_path, size=4) == [four[:1]]
+    (left,) = (tmp_path / "networks").iterdir()
+    assert experiment.runs.batches(four[:1], folder=tmp_path, size=4) == [four[:1]]
     (record,) = _go_on(tmp_path, four[:1], 4)
     assert record["result"]["trained_together"] == 1 and len(record["result"]["sessions"]) == 1
-    assert left == sorted(path.name for path in (tmp_path / "networks").glob("checkpoint*"))
+    assert list((tmp_path / "networks").glob("checkpoint*")) == [left]
     # With that record the others are all that is due of it.
     assert experiment.runs.batches(four[1:], folder=tmp_path, size=1) == [four[1:]]
 
@@ -270,6 +271,52 @@ def test_new_runs_train_beside_an_interrupted_batch(four, tmp_path, monkeypatch)
     more = experiment.units("quick", total_steps=4096, seeds=[5], variants=["plain", "both"])
     split = experiment.runs.batches([*more, *four[::-1]], folder=tmp_path, size=3)
     assert split == [four[1:3], [*more, four[3]], four[:1]]
+
+
+@pytest.mark.parametrize(("whole", "part"), [(1, 3), (3, 1)])
+def test_of_batches_that_overlap_the_one_with_more_work_done_goes_on(four, tmp_path, monkeypatch, whole, part):
+    """Four runs and two of them, both stopped: of 4 iterations each had done `whole` and `part`."""
+    _interrupted(tmp_path, four, monkeypatch, whole)
+    _interrupted(tmp_path, four[:2], monkeypatch, part)
+    split = experiment.runs.batches(four, folder=tmp_path, size=4)
+    assert split == ([four] if whole > part else [four[:2], four[2:]])
+
+
+def test_one_run_does_not_go_on_with_many_that_are_recorded(four, tmp_path, monkeypatch):
+    """Three iterations of four runs are more work than four of one."""
+    store = RunStore(tmp_path)
+    _interrupted(tmp_path, four, monkeypatch, 1)
+    for unit in four[:3]:
+        store.write(unit, {}, {})
+    results = list(experiment._train(four[3:], folder=tmp_path))
+    assert [part["iteration"] for part in results[0]["sessions"]] == [0] and results[0]["trained_together"] == 1
+    store.write(four[3], results[0], {})
+    assert list((tmp_path / "networks").glob("checkpoint*"))
+    assert experiment.runs.batches([], folder=tmp_path, size=1) == []
+    assert not list((tmp_path / "networks").glob("checkpoint*"))
+
+
+def test_what_lies_beside_checkpoints_stops_nothing(four, tmp_path, monkeypatch):
+    """Damaged ones of other runs, ones that do not say what they are of, other files; old parts are removed."""
+    from safetensors.numpy import save_file
+
+    from rrl.pqn.files import save_tensors
+
+    _interrupted(tmp_path, four[:2], monkeypatch)
+    folder = tmp_path / "networks"
+    (checkpoint,) = folder.iterdir()
+    text = checkpoint.read_bytes()
+    for name, data in {"empty": b"", "cut": text[:200], "renamed": text, "noise": bytes(range(200))}.items():
+        (folder / f"checkpoint-{name}.safetensors").write_bytes(data)
+    (folder / "checkpoint-folder.safetensors").mkdir()
+    save_file({"x": np.zeros(1)}, folder / "checkpoint-foreign.safetensors")
+    for k, label in enumerate((None, [1], "abc", {}, [{"experiment": "other"}])):
+        save_tensors(folder / f"checkpoint-{k}.safetensors", {}, {"label": label, "iteration": 3})
+    part = folder / ".checkpoint-a.0.part"
+    part.write_bytes(b"")
+    os.utime(part, (0, 0))
+    split = experiment.runs.batches(four, folder=tmp_path, size=1)
+    assert split == [four[:2], four[2:3], four[3:]] and not part.exists()
 
 
 def test_the_command_line_knows_it(tmp_path, capsys, monkeypatch):

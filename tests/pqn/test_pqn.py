@@ -294,7 +294,7 @@ def test_resume(tmp_path, exact):
     same = torch.equal(whole.theta, rest.theta) and whole.games == rest.games and whole.curve == rest.curve
     assert same == exact and rest.restarts == (0 if exact else 1) and rest.iteration == whole.iteration
     assert [p.name for p in tmp_path.iterdir()] == ["c.safetensors"]
-    with pytest.raises(ValueError, match="other runs"):
+    with pytest.raises(ValueError, match=r"c\.safetensors has other runs; without that file, training begins anew$"):
         trainer([(9, CONFIG)]).load(path)
 
 
@@ -332,6 +332,44 @@ def test_a_checkpoint_of_something_else_changes_nothing(tmp_path):
     same = Trainer(runs, Here, architecture=NET)
     same.load(path)
     assert same.iteration == 1 and torch.equal(same.theta, begun.theta) and same.exact
+
+
+def test_a_checkpoint_that_cannot_be_written_is_an_error_before_the_work(tmp_path):
+    begun = trainer([(1, CONFIG)])
+    with pytest.raises(FileNotFoundError, match=r"cannot write the checkpoint .*nowhere.*No such file"):
+        train(begun, checkpoint=tmp_path / "nowhere" / "c.safetensors")
+    assert begun.iteration == 0
+
+
+def test_a_checkpoint_that_cannot_be_read_is_no_missing_one(tmp_path):
+    """It stays; a link to itself stands for a file without rights, which root would read."""
+    path = tmp_path / "c.safetensors"
+    path.symlink_to(path)
+    with pytest.raises(OSError, match=r"[Ss]ymbolic link"):
+        train(trainer([(1, CONFIG)]), checkpoint=path)
+    assert path.is_symlink()
+
+
+def test_a_disk_that_fills_up_ends_no_training(tmp_path, capsys):
+    """What can no longer be written is said; the last whole checkpoint stays."""
+    resource, path = pytest.importorskip("resource"), tmp_path / "c.safetensors"
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def fill(t):
+        if t.iteration == 2:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
+
+    disturbed = trainer([(1, CONFIG)])
+    try:
+        assert train(disturbed, checkpoint=path, every=0.0, after=fill)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert "cannot write the checkpoint" in capsys.readouterr().err
+    whole, kept = trainer([(1, CONFIG)]), trainer([(1, CONFIG)])
+    train(whole)
+    assert torch.equal(whole.theta, disturbed.theta)
+    kept.load(path)
+    assert kept.iteration == 1 and [p.name for p in tmp_path.iterdir()] == ["c.safetensors"]
 
 
 def test_resume_after_kill(tmp_path):

@@ -202,7 +202,7 @@ CLAIMS = (
     ),
     (
         "beyond habits",
-        "With both, runs agree more about the state: beyond ties and favourite actions.",
+        "With both, runs as they act agree more about the state: beyond ties and favourite actions.",
         False,
         lambda rows: [_beside(rows, "both", "plain", "state")],
     ),

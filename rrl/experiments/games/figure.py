@@ -11,7 +11,7 @@ from rrl.experiments.store import unit_key
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["NAMES", "Study", "compared", "own_games", "studies"]
+__all__ = ["NAMES", "Study", "compared", "other_states", "own_games", "studies"]
 
 #: What a game is called, by the experiment that plays it.
 NAMES = {
@@ -135,6 +135,23 @@ def compared(records: list[dict]) -> tuple[list[Study], list[Study]]:
         elif len(study.seeds) > 1:
             older.append(study)
     return list(shown.values()), older
+
+
+def other_states(records: list[dict], study: Study) -> Study | None:
+    """The runs of a study's plan on other states than its own; None where they have answered on no others.
+
+    Parameters
+    ----------
+    records : list of dict
+    study : Study
+
+    Returns
+    -------
+    Study or None
+        On the hold-out with most whole seeds, see `studies`.
+    """
+    others = studies([r for r in records if r["unit"].get("holdout") != study.holdout])
+    return next((s for s in others if (s.key, s.total_steps) == (study.key, study.total_steps)), None)
 
 
 def own_games(records: list[dict], study: Study) -> dict[str, dict[str, np.ndarray]]:

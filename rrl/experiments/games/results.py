@@ -266,8 +266,7 @@ def costs(records: list[dict], experiment: str = "atari") -> list[dict]:
     """Speed of the recorded training on each machine, and what the whole protocol would take there.
 
     The time is that of the wall clock while any recorded run trained or was evaluated: runs that trained at
-    the same time are counted once. Of a run that was stopped and resumed, only the last stretch counts; the steps
-    before it are left out of the speed where the record has its `sessions`.
+    the same time are counted once. Of a run that was stopped and resumed, only the last stretch counts, but all steps.
 
     Parameters
     ----------
@@ -295,7 +294,6 @@ def costs(records: list[dict], experiment: str = "atari") -> list[dict]:
     for (processor, cores, device), own in machines.items():
         seconds = clock_seconds(record["provenance"] for record in own)
         steps = sum(record["result"]["steps"] for record in own)
-        speed = (steps - sum(map(_steps_before, own))) / seconds
         found.append(
             {
                 "processor": processor,
@@ -305,14 +303,8 @@ def costs(records: list[dict], experiment: str = "atari") -> list[dict]:
                 "runs": len(own),
                 "run_steps": steps,
                 "hours": seconds / 3600,
-                "steps_a_second": speed,
-                "paper_hours": paper_steps / speed / 3600,
+                "steps_a_second": steps / seconds,
+                "paper_hours": paper_steps / (steps / seconds) / 3600,
             }
         )
     return found
-
-
-def _steps_before(record):
-    """Steps of a run before its last stretch."""
-    settings, sessions = record["unit"]["settings"], record["result"].get("sessions", [{"iteration": 0}])
-    return sessions[-1]["iteration"] * settings["n_envs"] * settings["n_steps"]

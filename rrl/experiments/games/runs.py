@@ -11,6 +11,7 @@ import functools
 import hashlib
 import json
 import math
+import operator
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -21,10 +22,11 @@ import numpy as np
 from rrl._checks import check_integer
 from rrl._files import write_durably
 from rrl.experiments.provenance import loaded_code, processor_name
-from rrl.experiments.store import RunStore, canonical, unit_key
+from rrl.experiments.store import RunStore, canonical, sweep_parts, unit_key
 from rrl.packing import pack_array
 from rrl.pqn.atari import play
 from rrl.pqn.config import PQNConfig
+from rrl.pqn.files import load_header
 from rrl.pqn.mixed import usable
 from rrl.pqn.network import Architecture, StackedQNetwork, greedy_actions, quantise, require_torch
 from rrl.pqn.train import Trainer, train
@@ -171,23 +173,44 @@ def checkpoint_path(folder: Any, batch: Any) -> Any:
     return Path(folder) / "networks" / f"checkpoint-{digest}.safetensors"
 
 
+class _Begun(NamedTuple):
+    """A checkpoint of units that train together."""
+
+    path: Path
+    units: list[dict]
+    iteration: int
+
+    def still(self, due, store):
+        """Iterations of one run that are saved by going on here rather than anew, and which of `due` end with it.
+
+        None where runs would go on that are neither due nor recorded, or more would be done than begun anew.
+        """
+        keys = [unit_key(unit) for unit in self.units]
+        own = [key for key in keys if key in due]
+        others = [unit for key, unit in zip(keys, self.units, strict=True) if key not in due]
+        if not own or not all(map(store.load, others)):
+            return 0, []
+        total = config_of(self.units[0]).n_iterations
+        saved = len(own) * total - len(keys) * (total - self.iteration)
+        return (saved, own) if saved > 0 else (0, [])
+
+
 def _begun(folder):
-    """Lists of units whose training together was interrupted: those with a checkpoint."""
-    for path in sorted(Path(folder, "networks").glob("checkpoint-*.json")):
-        if path.with_suffix(".safetensors").exists():
-            with contextlib.suppress(FileNotFoundError):  # another writer finishes them just now
-                yield json.loads(path.read_text())
-
-
-def _still_due(begun, due, folder):
-    """Which of `due`, units by key, end when a begun list does; none if it would do more than is due."""
-    keys = [unit_key(unit) for unit in begun]
-    others = [unit for key, unit in zip(keys, begun, strict=True) if key not in due]
-    return [key for key in keys if key in due] if all(map(RunStore(folder).load, others)) else []
+    """The checkpoints in a folder that say what they are of."""
+    found = []
+    for path in sorted(Path(folder, "networks").glob("checkpoint-*.safetensors")):
+        # What is wrong with one is said by who loads it.
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+            header = load_header(path)
+            if checkpoint_path(folder, header["label"]) == path:
+                found.append(_Begun(path, header["label"], header["iteration"]))
+    return found
 
 
 def batches(units: list[dict], *, folder: Any, size: int) -> list[list[dict]]:
     """Units that train together: first what was interrupted, as it began, then as many as `size` at a time.
+
+    Checkpoints of which all runs are recorded are removed.
 
     Parameters
     ----------
@@ -201,10 +224,14 @@ def batches(units: list[dict], *, folder: Any, size: int) -> list[list[dict]]:
     -------
     list of list of dict
     """
-    due, found = {unit_key(unit): unit for unit in units}, []
-    for begun in _begun(folder):
-        if keys := _still_due(begun, due, folder):
-            found.append([due.pop(key) for key in keys])
+    due, found, store = {unit_key(unit): unit for unit in units}, [], RunStore(folder)
+    sweep_parts(Path(folder, "networks"), time.time())
+    begun = _begun(folder)
+    while keys := max([one.still(due, store) for one in begun], default=(0, []))[1]:
+        found.append([due.pop(key) for key in keys])
+    for one in begun:
+        if all(map(store.load, one.units)):
+            one.path.unlink(missing_ok=True)
     rest = list(due.values())
     return found + [rest[i : i + size] for i in range(0, len(rest), size)]
 
@@ -229,13 +256,17 @@ def train_units(
         raise ValueError("units that train together must be of one game")
     due = {unit_key(unit): unit for unit in batch}
     # Where records of an interrupted batch were written before it ended, the rest still has its checkpoint.
-    batch = next((begun for begun in _begun(folder) if _still_due(begun, due, folder) == list(due)), batch)
+    store = RunStore(folder)
+    begun = [
+        (saved, one.units) for one in _begun(folder) for saved, keys in [one.still(due, store)] if keys == list(due)
+    ]
+    batch = max(begun, key=operator.itemgetter(0), default=(0, batch))[1]
     game, runs = batch[0]["game"], [(u["seed"], config_of(u)) for u in batch]
     checkpoint = checkpoint_path(folder, batch)
     checkpoint.parent.mkdir(parents=True, exist_ok=True)
-    write_durably(checkpoint.with_suffix(".json"), json.dumps(canonical(batch)).encode())
     pool = functools.partial(study.make_env, game, n_threads=n_threads)
     trainer = Trainer(runs, pool, architecture=study.architecture, device=device, conv=conv)
+    trainer.label = canonical(batch)
     start = time.monotonic()
 
     def log(t):
@@ -299,8 +330,7 @@ def train_units(
             "train_seconds": round(seconds, 1),
             "processor_seconds": round(trainer.seconds, 1),
         }
-    for path in (checkpoint, checkpoint.with_suffix(".json")):
-        path.unlink(missing_ok=True)  # another writer may have finished these runs
+    checkpoint.unlink(missing_ok=True)  # another writer may have finished these runs
 
 
 def config_of(unit: Any) -> Any:

@@ -26,7 +26,7 @@ from rrl.datasets.recordings import (
     write_recording,
 )
 from rrl.experiments.games import atari
-from rrl.experiments.games.runs import check_plan, holdout_unit, network_path
+from rrl.experiments.games.runs import batches, check_plan, holdout_unit, network_path
 from rrl.experiments.records import read_record
 from rrl.experiments.store import RunStore, unit_key
 from rrl.packing import unpack_array
@@ -228,7 +228,7 @@ def run(
     """
     store = RunStore(folder)
     work = functools.partial(_train, known=known, folder=folder, device=device, log_every=log_every)
-    store.run(planned, work, jobs=jobs, batch=1)
+    store.run(planned, work, jobs=jobs, batch=functools.partial(batches, folder=folder, size=1))
     for game in dict.fromkeys(unit["game"] for unit in planned):
         ask([unit for unit in known if unit["game"] == game], folder, device)
     return store.records()
