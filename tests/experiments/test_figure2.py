@@ -9,7 +9,7 @@ from scipy import stats
 
 from rrl.experiments.games import atari
 from rrl.experiments.games.atari import VARIANTS
-from rrl.experiments.games.figure import NAMES, compared, own_games, studies
+from rrl.experiments.games.figure import NAMES, Study, compared, other_states, own_games, studies
 from rrl.experiments.games.intervals import (
     change_interval,
     difference_interval,
@@ -18,8 +18,8 @@ from rrl.experiments.games.intervals import (
     ratio_interval,
     t_factor,
 )
-from rrl.experiments.games.precision import repeated
-from rrl.experiments.games.results import q_values, variants_of
+from rrl.experiments.games.precision import in_float32, repeated
+from rrl.experiments.games.results import q_values, table, variants_of
 from rrl.experiments.games.runs import holdout_unit
 from rrl.experiments.store import RunStore, unit_key
 from rrl.packing import pack_array, unpack_array
@@ -148,6 +148,17 @@ def test_own_games_are_used_when_two_runs_of_each_variant_have_answered():
     assert list(own_games(runs + own + less, study)) == ["own-0"]
 
 
+def test_the_same_runs_on_the_other_states():
+    """The hold-out with most whole seeds but for the study's own, or none."""
+    records = made([0, 1, 2], holdouts=("long", "z")) + made([0, 1], holdouts=("y",))
+    shorter = made([0, 1, 2, 3], steps=4_096, holdouts=("z", "x"))
+    study = next(s for s in studies(records + shorter) if s.total_steps == 500_000)
+    assert study.holdout == "long"
+    other = other_states(records + shorter, study)
+    assert (other.holdout, other.seeds, other.total_steps) == ("z", (0, 1, 2), 500_000)
+    assert other_states(made([0, 1, 2], holdouts=("long",)) + shorter, study) is None
+
+
 # Repetitions in float32
 
 
@@ -163,6 +174,10 @@ def test_repetitions_by_loops():
         else:
             q = rng.normal(scale=0.4, size=(40, 9)).astype(np.float32)
             record["result"]["q"] = pack_array(q)
+    rows = in_float32(slow + fast, Study("atari", "mspacman", 500_000, "long", (0, 1, 2, 3), True, []))
+    alone = {row["variant"]: row for row in table(slow) if row["holdout"] == "long"}
+    assert rows == {name: {**row, "variant": f"{name}, float32"} for name, row in alone.items()}
+    assert list(rows) == ["plain", "both"] and rows["both"]["seeds"] == [0, 1, 2]
     plain, rounded = repeated(slow + fast)
     assert (plain.variant, rounded.variant) == ("plain", "both") and plain.seeds == rounded.seeds == [0, 1, 2]
     assert plain.game == "mspacman" and plain.total_steps == 500_000

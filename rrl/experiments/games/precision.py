@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from rrl.experiments.games.atari import VARIANTS
 from rrl.experiments.games.intervals import jackknife_interval, mean_interval
-from rrl.experiments.games.results import REPEATED, gathered
+from rrl.experiments.games.results import REPEATED, gathered, table
 from rrl.packing import unpack_array
 from rrl.pqn.actions import rounded_actions
 from rrl.pqn.agreement import action_agreement
 
-__all__ = ["Repeated", "repeated"]
+if TYPE_CHECKING:
+    from rrl.experiments.games.figure import Study
+
+__all__ = ["Repeated", "in_float32", "repeated"]
 
 
 class Repeated(NamedTuple):
@@ -79,6 +82,25 @@ def repeated(records: list[dict]) -> list[Repeated]:
             if (len(seeds), own) > rank:
                 best[game, steps, variant] = (len(seeds), own), pairs
     return [_beside(game, steps, variant, pairs) for (game, steps, variant), (_, pairs) in best.items()]
+
+
+def in_float32(records: list[dict], study: Study) -> dict[str, dict]:
+    """Rows of `rrl.experiments.games.results.table` for the repetitions of a study's runs, on its hold-out.
+
+    Parameters
+    ----------
+    records : list of dict
+    study : Study
+
+    Returns
+    -------
+    dict of str to dict
+        By variant, for `rrl.experiments.games.claims.compare_variants`.
+    """
+    names, place = {REPEATED.format(name): name for name in VARIANTS}, (study.total_steps, study.holdout)
+    mine = [r for r in records if r["unit"].get("game") == study.game and study.experiment in r["unit"]["experiment"]]
+    rows = [row for row in table(mine) if (row["total_steps"], row["holdout"]) == place]
+    return {names[row["variant"]]: row for row in rows if row["variant"] in names}
 
 
 def _as_planned(run):
