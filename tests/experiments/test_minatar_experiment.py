@@ -17,8 +17,8 @@ pytest.importorskip("torch")
 
 from rrl.experiments.cli import main as command
 from rrl.experiments.games import minatar as experiment
+from rrl.experiments.games.checkpoints import batches, checkpoint_path, config_of
 from rrl.experiments.games.results import table
-from rrl.experiments.games.runs import config_of
 from rrl.experiments.store import RunStore, canonical, unit_key
 from rrl.packing import pack_array, unpack_array
 from rrl.pqn import PQNConfig, quantise
@@ -183,7 +183,7 @@ def test_a_killed_run_goes_on_bit_for_bit(tmp_path):
     units = experiment.units("quick", total_steps=4096, seeds=[3], variants=["both"])
     killed = subprocess.run([sys.executable, "-c", MORTAL, str(tmp_path / "b")], capture_output=True, text=True)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
-    checkpoint = experiment.runs.checkpoint_path(tmp_path / "b", units)
+    checkpoint = checkpoint_path(tmp_path / "b", units)
     trainer = Trainer(
         [(3, config_of(units[0]))], lambda n: experiment.make_pool("breakout", n), architecture=experiment.ARCHITECTURE
     )
@@ -224,7 +224,7 @@ def _interrupted(folder, units, monkeypatch, iteration=2):
 
 def _go_on(folder, units, size, jobs=1):
     work = functools.partial(experiment._train, folder=folder)
-    split = functools.partial(experiment.runs.batches, folder=folder, size=size)
+    split = functools.partial(batches, folder=folder, size=size)
     return RunStore(folder).run(units, work, jobs=jobs, batch=split, progress=False)
 
 
@@ -258,18 +258,18 @@ def test_a_part_of_an_interrupted_batch_trains_alone(four, tmp_path, monkeypatch
     """Nobody waits for runs that were not asked for; and what they had learnt stays."""
     _interrupted(tmp_path, four, monkeypatch)
     (left,) = (tmp_path / "networks").iterdir()
-    assert experiment.runs.batches(four[:1], folder=tmp_path, size=4) == [four[:1]]
+    assert batches(four[:1], folder=tmp_path, size=4) == [four[:1]]
     (record,) = _go_on(tmp_path, four[:1], 4)
     assert record["result"]["trained_together"] == 1 and len(record["result"]["sessions"]) == 1
     assert list((tmp_path / "networks").glob("checkpoint*")) == [left]
     # With that record the others are all that is due of it.
-    assert experiment.runs.batches(four[1:], folder=tmp_path, size=1) == [four[1:]]
+    assert batches(four[1:], folder=tmp_path, size=1) == [four[1:]]
 
 
 def test_new_runs_train_beside_an_interrupted_batch(four, tmp_path, monkeypatch):
     _interrupted(tmp_path, four[1:3], monkeypatch)
     more = experiment.units("quick", total_steps=4096, seeds=[5], variants=["plain", "both"])
-    split = experiment.runs.batches([*more, *four[::-1]], folder=tmp_path, size=3)
+    split = batches([*more, *four[::-1]], folder=tmp_path, size=3)
     assert split == [four[1:3], [*more, four[3]], four[:1]]
 
 
@@ -278,7 +278,7 @@ def test_of_batches_that_overlap_the_one_with_more_work_done_goes_on(four, tmp_p
     """Four runs and two of them, both stopped: of 4 iterations each had done `whole` and `part`."""
     _interrupted(tmp_path, four, monkeypatch, whole)
     _interrupted(tmp_path, four[:2], monkeypatch, part)
-    split = experiment.runs.batches(four, folder=tmp_path, size=4)
+    split = batches(four, folder=tmp_path, size=4)
     assert split == ([four] if whole > part else [four[:2], four[2:]])
 
 
@@ -292,7 +292,7 @@ def test_one_run_does_not_go_on_with_many_that_are_recorded(four, tmp_path, monk
     assert [part["iteration"] for part in results[0]["sessions"]] == [0] and results[0]["trained_together"] == 1
     store.write(four[3], results[0], {})
     assert list((tmp_path / "networks").glob("checkpoint*"))
-    assert experiment.runs.batches([], folder=tmp_path, size=1) == []
+    assert batches([], folder=tmp_path, size=1) == []
     assert not list((tmp_path / "networks").glob("checkpoint*"))
 
 
@@ -315,7 +315,7 @@ def test_what_lies_beside_checkpoints_stops_nothing(four, tmp_path, monkeypatch)
     part = folder / ".checkpoint-a.0.part"
     part.write_bytes(b"")
     os.utime(part, (0, 0))
-    split = experiment.runs.batches(four, folder=tmp_path, size=1)
+    split = batches(four, folder=tmp_path, size=1)
     assert split == [four[:2], four[2:3], four[3:]] and not part.exists()
 
 

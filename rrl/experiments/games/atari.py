@@ -18,6 +18,7 @@ from rrl._checks import check_choice
 from rrl.datasets.atari import RECORDED, holdout, record_episodes
 from rrl.datasets.recordings import read_recording, write_recording
 from rrl.experiments.games import runs
+from rrl.experiments.games.checkpoints import batches
 from rrl.experiments.games.runs import LAST_GAMES, VARIANTS, Study, check_plan, holdout_unit, player, variant_settings
 from rrl.experiments.store import RunStore, unit_key
 from rrl.pqn.atari import PREPROCESSING, AtariPool
@@ -243,7 +244,7 @@ def main(
             deadline=deadline,
             log_every=log_every,
         )
-        records += store.run(todo, work, jobs=jobs, batch=functools.partial(runs.batches, folder=folder, size=size))
+        records += store.run(todo, work, jobs=jobs, batch=functools.partial(batches, folder=folder, size=size))
         if not states:
             recording = make_holdout(expert, folder, device=device)
             write_recording(path, recording)

@@ -24,6 +24,7 @@ from rrl.datasets.recordings import (
     write_recording,
 )
 from rrl.experiments.games import runs
+from rrl.experiments.games.checkpoints import batches
 from rrl.experiments.games.runs import VARIANTS, Study, check_plan, holdout_unit, player, variant_settings
 from rrl.experiments.store import RunStore, unit_key
 from rrl.packing import pack_array
@@ -306,7 +307,7 @@ def main(
     for batch in _together(planned):
         states = _expert_states(batch[0]["game"], batch[0]["settings"]["total_steps"], folder=folder, work=work)
         size = max(1, math.ceil(len(store.todo(batch)) / jobs))
-        split = functools.partial(runs.batches, folder=folder, size=size)
+        split = functools.partial(batches, folder=folder, size=size)
         store.run(batch, work, jobs=jobs, batch=split, executor=executor)
         trained = {unit_key(unit): unit for unit in batch}
         answer = functools.partial(runs.q_values, STUDY, trained=trained, states=states, folder=folder)

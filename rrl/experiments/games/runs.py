@@ -5,13 +5,11 @@ Networks lie in ``networks/`` beside the records, outside git.
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 import functools
 import hashlib
 import json
 import math
-import operator
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -21,12 +19,11 @@ import numpy as np
 
 from rrl._checks import check_integer
 from rrl._files import write_durably
+from rrl.experiments.games.checkpoints import begun_with, checkpoint_path, config_of
 from rrl.experiments.provenance import loaded_code, processor_name
-from rrl.experiments.store import RunStore, canonical, sweep_parts, unit_key
+from rrl.experiments.store import RunStore, canonical, unit_key
 from rrl.packing import pack_array
 from rrl.pqn.atari import play
-from rrl.pqn.config import PQNConfig
-from rrl.pqn.files import load_header
 from rrl.pqn.mixed import usable
 from rrl.pqn.network import Architecture, StackedQNetwork, greedy_actions, quantise, require_torch
 from rrl.pqn.train import Trainer, train
@@ -167,75 +164,6 @@ def load_network(folder: Any, unit: Any) -> Any:
     return theta
 
 
-def checkpoint_path(folder: Any, batch: Any) -> Any:
-    """Where the units of a batch, in this order, keep their state while they train."""
-    digest = hashlib.sha256("".join(map(unit_key, batch)).encode()).hexdigest()[:16]
-    return Path(folder) / "networks" / f"checkpoint-{digest}.safetensors"
-
-
-class _Begun(NamedTuple):
-    """A checkpoint of units that train together."""
-
-    path: Path
-    units: list[dict]
-    iteration: int
-
-    def still(self, due, store):
-        """Iterations of one run that are saved by going on here rather than anew, and which of `due` end with it.
-
-        None where runs would go on that are neither due nor recorded, or more would be done than begun anew.
-        """
-        keys = [unit_key(unit) for unit in self.units]
-        own = [key for key in keys if key in due]
-        others = [unit for key, unit in zip(keys, self.units, strict=True) if key not in due]
-        if not own or not all(map(store.load, others)):
-            return 0, []
-        total = config_of(self.units[0]).n_iterations
-        saved = len(own) * total - len(keys) * (total - self.iteration)
-        return (saved, own) if saved > 0 else (0, [])
-
-
-def _begun(folder):
-    """The checkpoints in a folder that say what they are of."""
-    found = []
-    for path in sorted(Path(folder, "networks").glob("checkpoint-*.safetensors")):
-        # What is wrong with one is said by who loads it.
-        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-            header = load_header(path)
-            if checkpoint_path(folder, header["label"]) == path:
-                found.append(_Begun(path, header["label"], header["iteration"]))
-    return found
-
-
-def batches(units: list[dict], *, folder: Any, size: int) -> list[list[dict]]:
-    """Units that train together: first what was interrupted, as it began, then as many as `size` at a time.
-
-    Checkpoints of which all runs are recorded are removed.
-
-    Parameters
-    ----------
-    units : list of dict
-        Without those that are recorded.
-    folder : path
-        Of the run store.
-    size : int
-
-    Returns
-    -------
-    list of list of dict
-    """
-    due, found, store = {unit_key(unit): unit for unit in units}, [], RunStore(folder)
-    sweep_parts(Path(folder, "networks"), time.time())
-    begun = _begun(folder)
-    while keys := max([one.still(due, store) for one in begun], default=(0, []))[1]:
-        found.append([due.pop(key) for key in keys])
-    for one in begun:
-        if all(map(store.load, one.units)):
-            one.path.unlink(missing_ok=True)
-    rest = list(due.values())
-    return found + [rest[i : i + size] for i in range(0, len(rest), size)]
-
-
 def train_units(
     study: Any,
     batch: Any,
@@ -254,13 +182,7 @@ def train_units(
     torch = require_torch()
     if len({unit["game"] for unit in batch}) > 1:
         raise ValueError("units that train together must be of one game")
-    due = {unit_key(unit): unit for unit in batch}
-    # Where records of an interrupted batch were written before it ended, the rest still has its checkpoint.
-    store = RunStore(folder)
-    begun = [
-        (saved, one.units) for one in _begun(folder) for saved, keys in [one.still(due, store)] if keys == list(due)
-    ]
-    batch = max(begun, key=operator.itemgetter(0), default=(0, batch))[1]
+    due, batch = {unit_key(unit) for unit in batch}, begun_with(batch, folder)
     game, runs = batch[0]["game"], [(u["seed"], config_of(u)) for u in batch]
     checkpoint = checkpoint_path(folder, batch)
     checkpoint.parent.mkdir(parents=True, exist_ok=True)
@@ -331,12 +253,6 @@ def train_units(
             "processor_seconds": round(trainer.seconds, 1),
         }
     checkpoint.unlink(missing_ok=True)  # another writer may have finished these runs
-
-
-def config_of(unit: Any) -> Any:
-    """The settings of a unit as they were given to the trainer."""
-    settings = dict(unit["settings"])
-    return PQNConfig(**{**settings, "adam_betas": tuple(settings["adam_betas"])})
 
 
 def _network(study, unit, shape, device):

@@ -26,7 +26,8 @@ from rrl.datasets.recordings import (
     write_recording,
 )
 from rrl.experiments.games import atari
-from rrl.experiments.games.runs import batches, check_plan, holdout_unit, network_path
+from rrl.experiments.games.checkpoints import batches
+from rrl.experiments.games.runs import check_plan, holdout_unit, network_path
 from rrl.experiments.records import read_record
 from rrl.experiments.store import RunStore, unit_key
 from rrl.packing import unpack_array
